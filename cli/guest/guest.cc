@@ -34,7 +34,7 @@ constexpr std::chrono::minutes kBootLimit{5};
 constexpr std::chrono::minutes kAnswerLimit{2};
 constexpr milliseconds kRetry{20};
 /// A process of gigabytes that ends on a loaded host takes seconds to give its memory back.
-constexpr int kEndPatience = 20'000;  // ms
+constexpr int kEndTimeout = 20'000;  // ms
 
 /// One guest that comes up. Every wait watches signals and the machine's end.
 class Startup {
@@ -172,7 +172,7 @@ Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& lin
 bool await_end(vmm::Machine& machine) {
   pollfd event{machine.status().event_fd(), POLLIN, 0};
   const bool runs = machine.state() == vmm::MachineState::Running;
-  if (runs && event.fd >= 0) ::poll(&event, 1, kEndPatience);
+  if (runs && event.fd >= 0) ::poll(&event, 1, kEndTimeout);
   return machine.state() != vmm::MachineState::Running;
 }
 

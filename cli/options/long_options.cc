@@ -30,11 +30,11 @@ Result<void> set_machine(MachineOptions& machine, std::string_view choice) {
 
 Result<void> set_boot(vmm::KvmConfig& config, std::string_view way) {
   if (way == "auto") {
-    config.boot = vmm::BootProtocol::Auto;
+    config.boot = vmm::BootPreference::Auto;
   } else if (way == "pvh") {
-    config.boot = vmm::BootProtocol::Pvh;
+    config.boot = vmm::BootPreference::Pvh;
   } else if (way == "bzimage") {
-    config.boot = vmm::BootProtocol::BzImage;
+    config.boot = vmm::BootPreference::BzImage;
   } else {
     return fail(ErrorCode::Usage,
                 fmt::format("--boot {}: it is one of auto, pvh and bzimage", way));

@@ -225,7 +225,7 @@ TEST(CommandLine, OurOwnMachineIsTracedFromItsFirstInstructionUnlessACommandIsGi
   EXPECT_FALSE(command->from_start() || later->from_start() || qemu->from_start());
   const MachineOptions& machine = first->machines.front();
   EXPECT_EQ(machine.choice, MachineChoice::Kvm);
-  EXPECT_EQ(machine.kvm.boot, vmm::BootProtocol::BzImage);
+  EXPECT_EQ(machine.kvm.boot, vmm::BootPreference::BzImage);
   EXPECT_TRUE(machine.kvm.terminal);
   ASSERT_EQ(machine.kvm.disks.size(), 2u);
   EXPECT_EQ(machine.kvm.disks[0].path, "a");

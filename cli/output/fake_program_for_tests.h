@@ -117,9 +117,9 @@ class OutputFixture : public testing::Test {
   void fire(dif::EcbId ecb, T... values) {
     std::vector<std::byte> data;
     (append(data, values), ...);
-    dif::Harvest harvest;
-    harvest.records.push_back({ecb, 0, 0, data});
-    output().consume(harvest);
+    dif::TraceData trace_data;
+    trace_data.records.push_back({ecb, 0, 0, data});
+    output().consume(trace_data);
   }
   std::string text() {
     sink_.flush();

@@ -204,21 +204,22 @@ class HostileOutput : public testing::Test {
 
   static void consume(Generator& random, Output& output, const dif::Program& tables,
                       dif::EcbId ecb) {
-    dif::Harvest harvest;
-    for (int i = 0; i < 4; ++i) harvest.storage.push_back(random.bytes(random.below(130)));
-    for (const auto& storage : harvest.storage) {
-      harvest.records.push_back(
+    dif::TraceData trace_data;
+    for (int i = 0; i < 4; ++i) trace_data.storage.push_back(random.bytes(random.below(130)));
+    for (const auto& storage : trace_data.storage) {
+      trace_data.records.push_back(
           {ecb, static_cast<std::uint32_t>(random.below(3)), random.number(), storage});
     }
     for (int i = 0; i < 4; ++i) {
       const auto index = static_cast<std::uint32_t>(random.below(tables.aggregations.size()));
-      harvest.aggregates.push_back(random.entry(tables.aggregations[index], index));
+      trace_data.aggregates.push_back(random.entry(tables.aggregations[index], index));
     }
-    harvest.faults.push_back({ecb, 0, random.number(), static_cast<std::uint32_t>(random.number()),
-                              Fault{static_cast<FaultKind>(random.below(10)), 0, random.number()}});
-    harvest.drops.resize(2);
-    harvest.drops[1][random.below(dif::kDropKinds)] = random.number();
-    output.consume(harvest);
+    trace_data.faults.push_back(
+        {ecb, 0, random.number(), static_cast<std::uint32_t>(random.number()),
+         Fault{static_cast<FaultKind>(random.below(10)), 0, random.number()}});
+    trace_data.drops.resize(2);
+    trace_data.drops[1][random.below(dif::kDropKinds)] = random.number();
+    output.consume(trace_data);
     output.take_messages();
     output.take_drops();
   }

@@ -1,5 +1,5 @@
-// The consumer. In this file, top to bottom: set-up, one harvest, one record, the start of a row
-// and flowindent, the end, messages. The actions: output_actions.cc.
+// The consumer. In this file, top to bottom: set-up, what was taken at once, one record, the start
+// of a row and flowindent, the end, messages. The actions: output_actions.cc.
 #include "cli/output/output.h"
 
 #include <fmt/format.h>
@@ -145,38 +145,38 @@ const Output::Plan& Output::plan(dif::EcbId id) {
   return *plan;
 }
 
-void Output::consume(const dif::Harvest& harvest) {
-  source_->aggregations.merge(harvest.aggregates);
-  for (std::size_t i = 0; i < harvest.records.size(); ++i) print_record(harvest, i);
-  write_faults(harvest);
-  write_drops(harvest);
+void Output::consume(const dif::TraceData& trace_data) {
+  source_->aggregations.merge(trace_data.aggregates);
+  for (std::size_t i = 0; i < trace_data.records.size(); ++i) print_record(trace_data, i);
+  write_faults(trace_data);
+  write_drops(trace_data);
 }
 
-void Output::add(std::size_t target, dif::Harvest harvest) {
+void Output::add(std::size_t target, dif::TraceData trace_data) {
   source_ = sources_[target].get();
-  for (const dif::AggregateEntry& change : harvest.aggregates) {
+  for (const dif::AggregateEntry& change : trace_data.aggregates) {
     aggregations(change.aggregation).merge(std::span(&change, 1));
   }
-  write_faults(harvest);
-  write_drops(harvest);
-  merge_.add(target, std::move(harvest));
+  write_faults(trace_data);
+  write_drops(trace_data);
+  merge_.add(target, std::move(trace_data));
 }
 
 void Output::print_until(std::uint64_t timestamp) {
-  merge_.visit_until(timestamp,
-                     [this](std::size_t target, const dif::Harvest& harvest, std::size_t index) {
-                       source_ = sources_[target].get();
-                       print_record(harvest, index);
-                     });
+  merge_.visit_until(
+      timestamp, [this](std::size_t target, const dif::TraceData& trace_data, std::size_t index) {
+        source_ = sources_[target].get();
+        print_record(trace_data, index);
+      });
 }
 
 void Output::leave(std::size_t target) {
   sources_[target]->left = true;
 }
 
-void Output::write_faults(const dif::Harvest& harvest) {
+void Output::write_faults(const dif::TraceData& trace_data) {
   if (structured_) structured_->select(view());
-  for (const dif::FaultReport& report : harvest.faults) {
+  for (const dif::FaultReport& report : trace_data.faults) {
     const Plan& failed = plan(report.ecb);
     messages_.push_back(told(fault_message(report, failed.probe, *failed.name)));
     if (structured_) {
@@ -186,15 +186,15 @@ void Output::write_faults(const dif::Harvest& harvest) {
   }
 }
 
-void Output::write_drops(const dif::Harvest& harvest) {
+void Output::write_drops(const dif::TraceData& trace_data) {
   if (structured_) structured_->select(view());
   auto& drops = source_->drops;
   auto& all_drops = source_->all_drops;
-  if (drops.size() < harvest.drops.size()) drops.resize(harvest.drops.size());
-  if (all_drops.size() < harvest.drops.size()) all_drops.resize(harvest.drops.size());
-  for (std::size_t cpu = 0; cpu < harvest.drops.size(); ++cpu) {
+  if (drops.size() < trace_data.drops.size()) drops.resize(trace_data.drops.size());
+  if (all_drops.size() < trace_data.drops.size()) all_drops.resize(trace_data.drops.size());
+  for (std::size_t cpu = 0; cpu < trace_data.drops.size(); ++cpu) {
     for (std::size_t index = 0; index < dif::kDropKinds; ++index) {
-      const std::uint64_t count = harvest.drops[cpu][index];
+      const std::uint64_t count = trace_data.drops[cpu][index];
       if (count == 0) continue;
       drops[cpu][index] += count;
       all_drops[cpu][index] += count;
@@ -218,8 +218,8 @@ std::span<const Value> Output::values_of(const Step& step, Bytes data) {
   return values_;
 }
 
-void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
-  const dif::Record& record = harvest.records[index];
+void Output::print_record(const dif::TraceData& trace_data, std::size_t index) {
+  const dif::Record& record = trace_data.records[index];
   const Plan& enabled = plan(record.ecb);
   plan_ = &enabled;
   text_.clear();
@@ -230,7 +230,7 @@ void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
     structured_->end();
     return;
   }
-  start_row(harvest, index, enabled);
+  start_row(trace_data, index, enabled);
   line_ended_ = std::string::npos;
   for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
   const bool ended = text_.size() == line_ended_;
@@ -238,7 +238,7 @@ void Output::print_record(const dif::Harvest& harvest, std::size_t index) {
   sink_->write(text_);
 }
 
-void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Plan& plan) {
+void Output::start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan) {
   const Settings& settings = *settings_;
   const bool columns = !settings.testing;  // of CPU and ID
   if (!std::exchange(header_done_, true)) {
@@ -256,7 +256,7 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
       text_ += '\n';
     }
   }
-  const unsigned cpu = harvest.records[index].vcpu;
+  const unsigned cpu = trace_data.records[index].vcpu;
   if (!settings.flow_indent && settings.quiet) return;
   if (columns && several()) {
     append_left(text_, view().machine(), machine_width_);
@@ -266,7 +266,7 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
     append_padded_number(text_, cpu, kCpuWidth);
     text_ += ' ';
   }
-  if (settings.flow_indent) return append_flow_name(plan, flow_of(harvest, index, plan), cpu);
+  if (settings.flow_indent) return append_flow_name(plan, flow_of(trace_data, index, plan), cpu);
   if (columns) {
     append_padded_number(text_, plan.probe.value, kIdWidth);
     text_ += ' ';
@@ -276,8 +276,9 @@ void Output::start_row(const dif::Harvest& harvest, std::size_t index, const Pla
 }
 
 /// A call's several clauses make one arrow: the first at its entry, the last at its return.
-Output::Flow Output::flow_of(const dif::Harvest& harvest, std::size_t index, const Plan& plan) {
-  const dif::Record& record = harvest.records[index];
+Output::Flow Output::flow_of(const dif::TraceData& trace_data, std::size_t index,
+                             const Plan& plan) {
+  const dif::Record& record = trace_data.records[index];
   auto& flows = source_->flows;
   if (flows.size() <= record.vcpu) flows.resize(std::size_t{record.vcpu} + 1);
   const dif::EcbId last = std::exchange(flows[record.vcpu].last, record.ecb);
@@ -288,10 +289,10 @@ Output::Flow Output::flow_of(const dif::Harvest& harvest, std::size_t index, con
     return last.value != 0 && same_probe(last) ? Flow::None : Flow::Entry;
   }
   if (!names_end(plan.name->name, "return")) return Flow::None;
-  const auto next = std::find_if(harvest.records.begin() + static_cast<std::ptrdiff_t>(index) + 1,
-                                 harvest.records.end(),
-                                 [&](const dif::Record& each) { return each.vcpu == record.vcpu; });
-  return next != harvest.records.end() && same_probe(next->ecb) ? Flow::None : Flow::Return;
+  const auto next = std::find_if(
+      trace_data.records.begin() + static_cast<std::ptrdiff_t>(index) + 1, trace_data.records.end(),
+      [&](const dif::Record& each) { return each.vcpu == record.vcpu; });
+  return next != trace_data.records.end() && same_probe(next->ecb) ? Flow::None : Flow::Return;
 }
 
 /// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.

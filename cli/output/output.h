@@ -53,9 +53,9 @@ class Output {
   Output& operator=(Output&&) = delete;
 
   /// The only target's: prints the records; remembers aggregations, drops and faults.
-  void consume(const dif::Harvest& harvest);
+  void consume(const dif::TraceData& trace_data);
   /// The same of one of several, by its view's index, but that the records wait for print_until().
-  void add(std::size_t target, dif::Harvest harvest);
+  void add(std::size_t target, dif::TraceData trace_data);
   /// Prints those that fired at this time or before, of all targets in the order of their firing.
   void print_until(std::uint64_t timestamp);
   /// Nothing more will come of this target; what was added has been printed.
@@ -118,12 +118,12 @@ class Output {
   const Plan& plan(dif::EcbId id);
   const ProgramView& view() const { return *source_->view; }
 
-  void print_record(const dif::Harvest& harvest, std::size_t index);
-  void start_row(const dif::Harvest& harvest, std::size_t index, const Plan& plan);
-  Flow flow_of(const dif::Harvest& harvest, std::size_t index, const Plan& plan);
+  void print_record(const dif::TraceData& trace_data, std::size_t index);
+  void start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
+  Flow flow_of(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
   void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
-  void write_faults(const dif::Harvest& harvest);
-  void write_drops(const dif::Harvest& harvest);
+  void write_faults(const dif::TraceData& trace_data);
+  void write_drops(const dif::TraceData& trace_data);
   void append_drops(std::vector<std::string>& lines);
   std::span<const Value> values_of(const Step& step, Bytes data);
 

@@ -15,7 +15,7 @@
 namespace ringside::cli {
 namespace {
 
-constexpr std::size_t kRecords = 10'000;  // of one harvest
+constexpr std::size_t kRecords = 10'000;  // taken at once
 constexpr std::size_t kRecordSize = 32;
 
 /// printf("%s %d %x\n", execname, pid, arg0) on one probe.
@@ -42,8 +42,8 @@ class PrintfProgram final : public ProgramView {
   dif::ProbeDescription name_{"syscall", "vmlinux", "read", "entry"};
 };
 
-dif::Harvest harvest() {
-  dif::Harvest made;
+dif::TraceData fired_records() {
+  dif::TraceData made;
   std::vector<std::byte>& bytes = made.storage.emplace_back(kRecords * kRecordSize);
   for (std::size_t i = 0; i < kRecords; ++i) {
     std::byte* const at = bytes.data() + i * kRecordSize;
@@ -91,7 +91,7 @@ class Target {
 void format_records(benchmark::State& state) {
   const Target target(state.range(0) != 0);
   const PrintfProgram program;
-  const dif::Harvest records = harvest();
+  const dif::TraceData records = fired_records();
   Settings settings;
   settings.quiet = state.range(1) != 0;
   Sink sink(target.fd());

@@ -74,10 +74,10 @@ TEST_F(OutputTest, FlowIndentFollowsCalls) {
 
 TEST_F(OutputTest, AggregationsNeverPrintedComeAtTheEnd) {
   program_.aggregation(dif::AggregateFunction::Count);
-  dif::Harvest harvest;
-  harvest.aggregates = {entry(0, "cat", 12), entry(0, "bash", 3)};
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(0, "cat", 12), entry(0, "bash", 3)};
 
-  output().consume(harvest);
+  output().consume(trace_data);
   output().finish();
 
   EXPECT_EQ(text(),
@@ -91,9 +91,9 @@ TEST_F(OutputTest, PrintaPrintsOnceAndForGood) {
   const auto tick = program_.add({"profile", "", "", "tick-1s"},
                                  {on_aggregation(ActionKind::Printa, aggregation),
                                   on_aggregation(ActionKind::Clear, aggregation)});
-  dif::Harvest harvest;
-  harvest.aggregates = {entry(0, "cat", 12)};
-  output().consume(harvest);
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(0, "cat", 12)};
+  output().consume(trace_data);
 
   fire(tick);
   fire(tick);
@@ -118,9 +118,9 @@ TEST_F(OutputTest, PrintaWithAFormatJoinsAggregations) {
   printa.format = "%s: %@d calls, %@d bytes\n";
   printa.aggregations = {count, sum};
   const auto end = program_.add({"dtrace", "", "", "END"}, {printa});
-  dif::Harvest harvest;
-  harvest.aggregates = {entry(count, "cat", 2), entry(sum, "cat", 512), entry(count, "ls", 1)};
-  output().consume(harvest);
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(count, "cat", 2), entry(sum, "cat", 512), entry(count, "ls", 1)};
+  output().consume(trace_data);
 
   fire(end);
 
@@ -162,10 +162,11 @@ TEST_F(OutputTest, SeveralClausesOfACallMakeOneArrow) {
   const auto fourth = program_.add(return_probe, {});
   program_.share_probe(second, first);
   program_.share_probe(fourth, third);
-  dif::Harvest harvest;
-  for (const auto ecb : {first, second, third, fourth}) harvest.records.push_back({ecb, 0, 0, {}});
+  dif::TraceData trace_data;
+  for (const auto ecb : {first, second, third, fourth})
+    trace_data.records.push_back({ecb, 0, 0, {}});
 
-  output().consume(harvest);
+  output().consume(trace_data);
 
   EXPECT_EQ(text(),
             "CPU FUNCTION                                 \n"
@@ -218,10 +219,10 @@ TEST_F(OutputTest, PrintaOfNothingLeavesTheAggregationForTheEnd) {
   const auto tick =
       program_.add({"profile", "", "", "tick-1s"}, {on_aggregation(ActionKind::Printa, count)});
   fire(tick);
-  dif::Harvest harvest;
-  harvest.aggregates = {entry(count, "cat", 2)};
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(count, "cat", 2)};
 
-  output().consume(harvest);
+  output().consume(trace_data);
   output().finish();
 
   EXPECT_EQ(text(), "\n\n  cat                                                               2\n");
@@ -233,9 +234,9 @@ TEST_F(OutputTest, OptionOPrintsAggregationsOnceMore) {
   Action printa = on_aggregation(ActionKind::Printa, count);
   printa.format = "%s=%@d\n";
   const auto tick = program_.add({"profile", "", "", "tick-1s"}, {printa});
-  dif::Harvest harvest;
-  harvest.aggregates = {entry(count, "cat", 2)};
-  output().consume(harvest);
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(count, "cat", 2)};
+  output().consume(trace_data);
 
   fire(tick);
   output().finish();
@@ -257,12 +258,12 @@ TEST_F(OutputTest, NormalizeByZeroIsReportedAndIgnored) {
 
 TEST_F(OutputTest, FaultsAreReportedInDtracesWords) {
   const auto ecb = program_.add({"fbt", "vmlinux", "vfs_read", "entry"}, {});
-  dif::Harvest harvest;
-  harvest.faults = {{ecb, 0, 0, 2, {FaultKind::BadAddress, 12, 0x10}},
-                    {ecb, 0, 0, 0, {FaultKind::DivideByZero, 4, 0}},
-                    {ecb, 0, 0, 1, {FaultKind::NoScratch, dif::kNoPc, 0}}};
+  dif::TraceData trace_data;
+  trace_data.faults = {{ecb, 0, 0, 2, {FaultKind::BadAddress, 12, 0x10}},
+                       {ecb, 0, 0, 0, {FaultKind::DivideByZero, 4, 0}},
+                       {ecb, 0, 0, 1, {FaultKind::NoScratch, dif::kNoPc, 0}}};
 
-  output().consume(harvest);
+  output().consume(trace_data);
 
   EXPECT_EQ(output().take_messages(),
             (std::vector<std::string>{
@@ -276,14 +277,14 @@ TEST_F(OutputTest, FaultsAreReportedInDtracesWords) {
 }
 
 TEST_F(OutputTest, DropsAreAddedUpUntilTheyAreTaken) {
-  dif::Harvest harvest;
-  harvest.drops.resize(2);
-  harvest.drops[1][static_cast<std::size_t>(dif::DropKind::Principal)] = 1;
-  harvest.drops[0][static_cast<std::size_t>(dif::DropKind::Dynamic)] = 2;
-  harvest.drops[1][static_cast<std::size_t>(dif::DropKind::Dynamic)] = 3;
+  dif::TraceData trace_data;
+  trace_data.drops.resize(2);
+  trace_data.drops[1][static_cast<std::size_t>(dif::DropKind::Principal)] = 1;
+  trace_data.drops[0][static_cast<std::size_t>(dif::DropKind::Dynamic)] = 2;
+  trace_data.drops[1][static_cast<std::size_t>(dif::DropKind::Dynamic)] = 3;
 
-  output().consume(harvest);
-  output().consume(harvest);
+  output().consume(trace_data);
+  output().consume(trace_data);
 
   EXPECT_EQ(output().take_drops(),
             (std::vector<std::string>{"2 drops on CPU 1", "10 dynamic variable drops"}));

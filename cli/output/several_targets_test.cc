@@ -37,19 +37,19 @@ class SeveralTargets : public OutputFixture {
     return *output_;
   }
   /// Firings of the probe `ecb`, at these times, each recording its time.
-  dif::Harvest fired(std::uint32_t ecb, std::vector<std::uint64_t> times) {
-    dif::Harvest harvest;
+  dif::TraceData fired(std::uint32_t ecb, std::vector<std::uint64_t> times) {
+    dif::TraceData trace_data;
     for (const std::uint64_t time : times) {
       auto& bytes = bytes_.emplace_back(4);
       bytes[0] = static_cast<std::byte>(time);
-      harvest.records.push_back({dif::EcbId{ecb}, 0, time, bytes});
+      trace_data.records.push_back({dif::EcbId{ecb}, 0, time, bytes});
     }
-    return harvest;
+    return trace_data;
   }
-  static dif::Harvest added(std::int64_t value) {
-    dif::Harvest harvest;
-    harvest.aggregates = {entry(0, "key", value)};
-    return harvest;
+  static dif::TraceData added(std::int64_t value) {
+    dif::TraceData trace_data;
+    trace_data.aggregates = {entry(0, "key", value)};
+    return trace_data;
   }
 
   FakeProgram other_;
@@ -132,9 +132,9 @@ TEST_F(SeveralTargets, AddressesAreNotMerged) {
   }
   Output& output = several();
   for (std::size_t i : {0, 1}) {
-    dif::Harvest harvest = added(1);
-    harvest.aggregates[0].key.resize(8);
-    output.add(i, std::move(harvest));
+    dif::TraceData trace_data = added(1);
+    trace_data.aggregates[0].key.resize(8);
+    output.add(i, std::move(trace_data));
   }
 
   output.finish();
@@ -159,14 +159,14 @@ TEST_F(SeveralTargets, AggregationsThatDifferCannotBeMerged) {
 
 TEST_F(SeveralTargets, DropsAndFaultsNameTheMachine) {
   Output& output = several();
-  dif::Harvest harvest;
-  harvest.drops.resize(1);
-  harvest.drops[0][0] = 2;
+  dif::TraceData trace_data;
+  trace_data.drops.resize(1);
+  trace_data.drops[0][0] = 2;
   dif::FaultReport fault;
   fault.ecb.value = 1;
   fault.fault.kind = FaultKind::DivideByZero;
-  harvest.faults = {fault};
-  output.add(1, std::move(harvest));
+  trace_data.faults = {fault};
+  output.add(1, std::move(trace_data));
 
   EXPECT_EQ(output.take_drops(), std::vector<std::string>{"database: 2 drops on CPU 0"});
   EXPECT_EQ(output.take_messages().at(0).substr(0, 36), "database: error on enabled probe ID ");

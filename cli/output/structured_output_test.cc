@@ -116,10 +116,10 @@ class Structured : public testing_support::OutputFixture {
                       {3, 0, 28, 8, sym},
                       {4, 0, 36, 8, bytes},
                       {6, 0, 44, 4, kInt}});
-    dif::Harvest harvest;
-    harvest.aggregates = {entry(0, "cat", 12), entry(1, "ls", 0)};
-    harvest.aggregates[1].words.assign(127, 0);
-    harvest.aggregates[1].words[64] = 3;
+    dif::TraceData trace_data;
+    trace_data.aggregates = {entry(0, "cat", 12), entry(1, "ls", 0)};
+    trace_data.aggregates[1].words.assign(127, 0);
+    trace_data.aggregates[1].words[64] = 3;
     std::vector<std::byte> data(48);
     std::memcpy(data.data(), "a<\xff\x01\"&,", 8);
     data[8] = data[9] = data[10] = data[11] = std::byte{0xff};
@@ -127,11 +127,11 @@ class Structured : public testing_support::OutputFixture {
     data[20] = std::byte{0x10};
     data[28] = std::byte{0x10};
     data[44] = std::byte{3};
-    harvest.records.push_back({ecb, 1, 12345, data});
-    harvest.faults = {{ecb, 0, 12346, 2, {FaultKind::BadAddress, 12, 0x10}}};
-    harvest.drops.resize(1);
-    harvest.drops[0][0] = 7;
-    output().consume(harvest);
+    trace_data.records.push_back({ecb, 1, 12345, data});
+    trace_data.faults = {{ecb, 0, 12346, 2, {FaultKind::BadAddress, 12, 0x10}}};
+    trace_data.drops.resize(1);
+    trace_data.drops[0][0] = 7;
+    output().consume(trace_data);
     output().finish();
     return OutputFixture::text();
   }

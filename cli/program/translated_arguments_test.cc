@@ -161,9 +161,9 @@ class TranslatedArguments : public ::testing::Test {
     return read(engine);
   }
   static Fired read(dif::Engine& engine) {
-    const dif::Harvest harvest = engine.take_quiescent();
-    Fired fired{{}, harvest.faults.size()};
-    for (const dif::Record& record : harvest.records) {
+    const dif::TraceData trace_data = engine.take_quiescent();
+    Fired fired{{}, trace_data.faults.size()};
+    for (const dif::Record& record : trace_data.records) {
       for (const dif::RecordField& field : engine.ecb(record.ecb).fields) {
         const auto bytes = record.data.subspan(field.offset, field.size);
         std::int32_t number = 0;

@@ -20,23 +20,23 @@ namespace {
 
 /// The D variables that the machines have in common.
 Result<std::shared_ptr<dif::SharedGlobals>> shared_globals(
-    const std::vector<dif::VerifiedProgram>& programs, const Subjects& subjects,
+    const std::vector<dif::VerifiedProgram>& programs, const SessionTargets& targets,
     const Settings& settings) {
   std::vector<const dif::Program*> bound;
   bound.reserve(programs.size());
   for (const dif::VerifiedProgram& program : programs) bound.push_back(&program.program());
   unsigned vcpus = 0;
-  for (const Subject& subject : subjects) vcpus += subject.target->tracer().vcpu_count();
+  for (const SessionTarget& entry : targets) vcpus += entry.target->tracer().vcpu_count();
   auto shared = dif::share_globals(bound, settings.engine, vcpus);
   if (shared) return shared;
   return fail(shared.error().code, "could not enable tracing: " + shared.error().message);
 }
 
 /// -x bufresize and -x cpu, once it is known how many CPUs there are.
-Result<dif::EngineOptions> fitted_buffers(const Subjects& subjects, const Subject& subject,
+Result<dif::EngineOptions> fitted_buffers(const SessionTargets& targets, const SessionTarget& entry,
                                           const dif::Program& program, const Settings& settings) {
   dif::EngineOptions options = settings.engine;
-  const unsigned vcpus = subject.target->tracer().vcpu_count();
+  const unsigned vcpus = entry.target->tracer().vcpu_count();
   if (options.cpu && *options.cpu >= vcpus) {
     return fail(ErrorCode::Usage, fmt::format("could not enable tracing: there is no CPU {}; the "
                                               "last one is {}",
@@ -49,37 +49,37 @@ Result<dif::EngineOptions> fitted_buffers(const Subjects& subjects, const Subjec
                 fmt::format("could not enable tracing: {}", std::strerror(ENOMEM)));
   }
   options = plan->options;
-  options.machine = subject.target->name();
-  options.machine_number = subject.number;
-  const vmm::Machine* const machine = subject.target->machine();
+  options.machine = entry.target->name();
+  options.machine_number = entry.number;
+  const vmm::Machine* const machine = entry.target->machine();
   options.machine_process = machine != nullptr ? machine->host_process() : 0;
   if (settings.quiet || settings.quiet_resize) return options;
   for (const dif::LoweredBuffer& buffer : plan->lowered) {
-    subjects.print_line(subject, lowered_text(buffer));
+    targets.print_line(entry, lowered_text(buffer));
   }
   return options;
 }
 
-Result<void> bind(const Subjects& subjects, Subject& subject, dif::VerifiedProgram verified,
-                  dif::GlobalsShare share, const Settings& settings) {
+Result<void> bind(const SessionTargets& targets, SessionTarget& entry,
+                  dif::VerifiedProgram verified, dif::GlobalsShare share,
+                  const Settings& settings) {
   const dif::Program& program = verified.program();
   if (!settings.destructive && dif::is_destructive(program)) {
     return fail(ErrorCode::Unsupported,
                 "could not enable tracing: Destructive actions not allowed");
   }
   using Names = providers::Target::ProcessNames;
-  const dif::EngineOptions options = TRY(fitted_buffers(subjects, subject, program, settings));
-  subject.target->bind(std::move(verified), options,
-                       settings.raw_user_addresses ? Names::Raw : Names::LookedUp,
-                       std::move(share));
+  const dif::EngineOptions options = TRY(fitted_buffers(targets, entry, program, settings));
+  entry.target->bind(std::move(verified), options,
+                     settings.raw_user_addresses ? Names::Raw : Names::LookedUp, std::move(share));
   return {};
 }
 
-Result<void> check_destructive_actions(const Subject& subject, const Settings& settings) {
-  for (const dif::Clause& clause : subject.target->program().clauses) {
+Result<void> check_destructive_actions(const SessionTarget& entry, const Settings& settings) {
+  for (const dif::Clause& clause : entry.target->program().clauses) {
     for (const dif::Action& action : clause.actions) {
       if (dif::action_info(action.kind).changes != dif::Changes::Guest) continue;
-      if (const auto why = subject.target->tracer().cannot(action.kind)) {
+      if (const auto why = entry.target->tracer().cannot(action.kind)) {
         return fail(ErrorCode::Unsupported, "could not enable tracing: " + *why);
       }
       const bool at_end = settings.engine.buffer_policy != dif::BufferPolicy::Switch;
@@ -94,14 +94,14 @@ Result<void> check_destructive_actions(const Subject& subject, const Settings& s
 }
 
 /// Tells how many probes each program has on this machine, for which `by_clause` has them.
-void announce(const Script& script, const Subjects& subjects, const Subject& subject,
+void announce(const Script& script, const SessionTargets& targets, const SessionTarget& entry,
               const std::vector<std::size_t>& by_clause) {
   struct Matches {
     std::size_t probes = 0;
     bool is_here = false, is_elsewhere = false;  // clauses for this machine, or for others
   };
   std::vector<Matches> by_program(script.count());
-  const auto& clauses = subject.target->program().clauses;
+  const auto& clauses = entry.target->program().clauses;
   for (std::size_t i = 0; i < clauses.size(); ++i) {
     Matches& matches = by_program[script.program_of(clauses[i])];
     matches.probes += by_clause[i];
@@ -110,18 +110,18 @@ void announce(const Script& script, const Subjects& subjects, const Subject& sub
   for (std::size_t i = 0; i < by_program.size(); ++i) {
     const Matches& matches = by_program[i];
     if (matches.is_elsewhere && !matches.is_here) continue;
-    subjects.print_line(subject, fmt::format("{} matched {} probe{}", script.label(i),
-                                             matches.probes, matches.probes == 1 ? "" : "s"));
+    targets.print_line(entry, fmt::format("{} matched {} probe{}", script.label(i), matches.probes,
+                                          matches.probes == 1 ? "" : "s"));
   }
 }
 
 /// Tells of places that enabled probes lack, for their counts are less than what happens.
-void tell_gaps(const Subjects& subjects, const Subject& subject) {
+void tell_gaps(const SessionTargets& targets, const SessionTarget& entry) {
   std::optional<providers::Refusal> first;
   std::size_t more = 0;
-  for (const dif::Clause& clause : subject.target->program().clauses) {
+  for (const dif::Clause& clause : entry.target->program().clauses) {
     for (const dif::ProbeDescription& pattern : clause.probes) {
-      subject.target->tracer().gaps(pattern, [&](const providers::Refusal& gap) {
+      entry.target->tracer().gaps(pattern, [&](const providers::Refusal& gap) {
         if (first) ++more;
         if (!first) first = gap;
       });
@@ -129,61 +129,62 @@ void tell_gaps(const Subjects& subjects, const Subject& subject) {
   }
   if (!first) return;
   const std::string others = more > 0 ? fmt::format(", and {} more such places", more) : "";
-  subjects.print_line(subject,
-                      fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
-                                  first->name.to_string(), first->reason, others));
+  targets.print_line(entry, fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
+                                        first->name.to_string(), first->reason, others));
 }
 
-Result<void> enable(const Script& script, const Subjects& subjects, Subject& subject,
+Result<void> enable(const Script& script, const SessionTargets& targets, SessionTarget& entry,
                     const Settings& settings) {
   using Matching = providers::Target::Matching;
   const Clock::time_point began = Clock::now();
-  tell_gaps(subjects, subject);
+  tell_gaps(targets, entry);
   // The compiler has seen to it that all match, but perhaps on another machine.
   const bool optional = settings.zero_matches || !script.is_saved();
-  auto matched = subject.target->enable_all(optional ? Matching::Optional : Matching::Required);
+  auto matched = entry.target->enable_all(optional ? Matching::Optional : Matching::Required);
   if (!matched) {
     return fail(matched.error().code, "could not enable tracing: " + matched.error().message);
   }
   report_time(settings, "enabled", began);
-  if (!settings.quiet) announce(script, subjects, subject, *matched);
+  if (!settings.quiet) announce(script, targets, entry, *matched);
   return {};
 }
 
 }  // namespace
 
-Result<dif::VerifiedProgram> bound_program(const Script& script, const Subjects& subjects,
-                                           Subject& subject) {
-  const bool is_first = &subject == &subjects.front() && !script.is_saved();
+Result<dif::VerifiedProgram> bound_program(const Script& script, const SessionTargets& targets,
+                                           SessionTarget& entry) {
+  const bool is_first = &entry == &targets.front() && !script.is_saved();
   return dif::verify_program(
-      TRY(bind_program(*script.program(), *subject.target, *subject.environment, script.name(),
+      TRY(bind_program(*script.program(), *entry.target, *entry.environment, script.name(),
                        is_first ? CompiledFor::ThisKernel : CompiledFor::Any)));
 }
 
-Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script, Subjects& subjects) {
+Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script,
+                                                         SessionTargets& targets) {
   std::vector<dif::VerifiedProgram> programs;
-  for (Subject& subject : subjects) {
-    programs.push_back(TRY(subjects.named(subject, bound_program(script, subjects, subject))));
+  for (SessionTarget& entry : targets) {
+    programs.push_back(TRY(targets.named(entry, bound_program(script, targets, entry))));
   }
   return programs;
 }
 
-Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, Subjects& subjects,
+Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, SessionTargets& targets,
                           const Settings& settings) {
   dif::GlobalsShare share;
-  if (subjects.several()) share.globals = TRY(shared_globals(programs, subjects, settings));
+  if (targets.several()) share.globals = TRY(shared_globals(programs, targets, settings));
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    Subject& subject = subjects[i];
-    TRY(subjects.named(subject, bind(subjects, subject, std::move(programs[i]), share, settings)));
-    share.first_vcpu += subject.target->tracer().vcpu_count();
+    SessionTarget& entry = targets[i];
+    TRY(targets.named(entry, bind(targets, entry, std::move(programs[i]), share, settings)));
+    share.first_vcpu += entry.target->tracer().vcpu_count();
   }
   return {};
 }
 
-Result<void> enable_targets(const Script& script, Subjects& subjects, const Settings& settings) {
-  for (Subject& subject : subjects) {
-    TRY(subjects.named(subject, check_destructive_actions(subject, settings)));
-    TRY(subjects.named(subject, enable(script, subjects, subject, settings)));
+Result<void> enable_targets(const Script& script, SessionTargets& targets,
+                            const Settings& settings) {
+  for (SessionTarget& entry : targets) {
+    TRY(targets.named(entry, check_destructive_actions(entry, settings)));
+    TRY(targets.named(entry, enable(script, targets, entry, settings)));
   }
   return {};
 }

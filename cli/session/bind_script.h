@@ -6,25 +6,27 @@
 
 #include "cli/options/settings.h"
 #include "cli/session/script.h"
-#include "cli/session/subject.h"
+#include "cli/session/session_target.h"
 #include "dif/verify/verify.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
 
-/// The script for the subject's kernel, fit to run. The error names what this kernel lacks.
-Result<dif::VerifiedProgram> bound_program(const Script& script, const Subjects& subjects,
-                                           Subject& subject);
+/// The script for this target's kernel, fit to run. The error names what this kernel lacks.
+Result<dif::VerifiedProgram> bound_program(const Script& script, const SessionTargets& targets,
+                                           SessionTarget& entry);
 /// The same for each of them, in their order.
-Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script, Subjects& subjects);
+Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script,
+                                                         SessionTargets& targets);
 
 /// Gives each target its program, its engine with buffers of the settings' sizes, and, where there
 /// are several, the D variables that they share. Refuses destructive actions that are not allowed.
-Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, Subjects& subjects,
+Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, SessionTargets& targets,
                           const Settings& settings);
 
 /// Enables every probe that the targets' programs describe, and announces how many they are.
 /// Refuses what a machine cannot do now, not at the first firing.
-Result<void> enable_targets(const Script& script, Subjects& subjects, const Settings& settings);
+Result<void> enable_targets(const Script& script, SessionTargets& targets,
+                            const Settings& settings);
 
 }  // namespace ringside::cli

@@ -12,12 +12,12 @@ void report_time(const Settings& settings, std::string_view phase, Clock::time_p
   say(fmt::format("{} in {:.1f} ms", phase, spent.count()));
 }
 
-void report_pauses(const Settings& settings, const Subjects& subjects) {
+void report_pauses(const Settings& settings, const SessionTargets& targets) {
   if (!settings.debug) return;
-  for (const Subject& subject : subjects) {
-    const vmm::Machine* const machine = subject.target->machine();
+  for (const SessionTarget& entry : targets) {
+    const vmm::Machine* const machine = entry.target->machine();
     if (machine == nullptr) continue;
-    subjects.print_line(subject, "the guest stood still " + machine->vcpus().pauses().describe());
+    targets.print_line(entry, "the guest stood still " + machine->vcpus().pauses().describe());
   }
 }
 

@@ -25,14 +25,14 @@ Result<void> Script::read() {
   return {};
 }
 
-Result<void> Script::make(const Subjects& subjects, MachinesEnvironment& environment,
+Result<void> Script::make(const SessionTargets& targets, MachinesEnvironment& environment,
                           Sink& output) {
-  if (!line_.programs.empty()) TRY(compile(subjects, environment, output));
+  if (!line_.programs.empty()) TRY(compile(targets, environment, output));
   if (is_saved()) TRY(take_over_saved(environment));
   return {};
 }
 
-Result<void> Script::compile(const Subjects& subjects, MachinesEnvironment& environment,
+Result<void> Script::compile(const SessionTargets& targets, MachinesEnvironment& environment,
                              Sink& output) {
   const std::string own_folder = data_folder("lib");
   const std::string missing =
@@ -42,22 +42,22 @@ Result<void> Script::compile(const Subjects& subjects, MachinesEnvironment& envi
   TypeGraph& types = environment.types();
   d::add_system_types(types);
   const TypeId first_of_program = types.next_id();
-  auto compiled = TRY(compile_with(libraries, subjects, environment));
+  auto compiled = TRY(compile_with(libraries, targets, environment));
   if (line_.settings.show_desugared) {
     output.write(compiled.desugared);
     output.flush();
   }
   program_ = std::move(compiled.program);
-  if (subjects.several()) TRY(record_kernel_of(*subjects.front().target));
+  if (targets.several()) TRY(record_kernel_of(*targets.front().target));
   return write_types(types, first_of_program);
 }
 
 /// Once, with the first machine's kernel: what it contains of a kernel it contains by name.
 Result<d::Compiled> Script::compile_with(const std::vector<d::LibrarySource>& libraries,
-                                         const Subjects& subjects,
+                                         const SessionTargets& targets,
                                          MachinesEnvironment& environment) {
   std::vector<std::int64_t> processes;
-  for (const Subject& subject : subjects) processes.push_back(subject.process);
+  for (const SessionTarget& entry : targets) processes.push_back(entry.process);
   const d::CompileOptions options = compile_options(line_, sources_.label(0), processes, libraries);
   const Clock::time_point began = Clock::now();
   auto compiled = d::compile(sources_.text(), options, environment);

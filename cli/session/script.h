@@ -11,7 +11,7 @@
 #include "cli/output/sink.h"
 #include "cli/program/machines_environment.h"
 #include "cli/program/sources.h"
-#include "cli/session/subject.h"
+#include "cli/session/session_target.h"
 #include "dif/d/compile.h"
 #include "dif/program/program.h"
 #include "vmm/base/result.h"
@@ -28,7 +28,7 @@ class Script {
   Result<void> read();
   /// Compiles, or takes the saved program as it is; does nothing where the command line has
   /// neither. The text of -x desugar goes to `output`. After read().
-  Result<void> make(const Subjects& subjects, MachinesEnvironment& environment, Sink& output);
+  Result<void> make(const SessionTargets& targets, MachinesEnvironment& environment, Sink& output);
 
   /// The program, null where there is none.
   const dif::Program* program() const { return program_ ? &*program_ : nullptr; }
@@ -52,9 +52,10 @@ class Script {
   std::string stability(const dif::Program& program) const;
 
  private:
-  Result<void> compile(const Subjects& subjects, MachinesEnvironment& environment, Sink& output);
+  Result<void> compile(const SessionTargets& targets, MachinesEnvironment& environment,
+                       Sink& output);
   Result<d::Compiled> compile_with(const std::vector<d::LibrarySource>& libraries,
-                                   const Subjects& subjects, MachinesEnvironment& environment);
+                                   const SessionTargets& targets, MachinesEnvironment& environment);
   Result<void> write_types(const TypeGraph& types, TypeId first) const;
   Result<void> take_over_saved(const MachinesEnvironment& environment);
 

@@ -25,7 +25,7 @@
 #include "cli/session/bind_script.h"
 #include "cli/session/phase_time.h"
 #include "cli/session/script.h"
-#include "cli/session/subject.h"
+#include "cli/session/session_target.h"
 #include "cli/session/target_end.h"
 #include "cli/session/trace_loop.h"
 #include "cli/signals.h"
@@ -46,7 +46,7 @@ class Session {
         signals_(std::move(signals)),
         clock_(std::make_shared<providers::TscCalibration>()),
         stdout_(STDOUT_FILENO),
-        subjects_(line_.names_machines()),
+        targets_(line_.names_machines()),
         script_(line_) {}
 
   Result<int> run();
@@ -75,7 +75,7 @@ class Session {
   Result<int> trace_armed(Output& output);
   Result<void> limit_harm();
   Result<void> start_all(TraceLoop& loop);
-  Result<void> started(const Subject& subject, TraceLoop& loop, Result<void> step);
+  Result<void> started(const SessionTarget& entry, TraceLoop& loop, Result<void> step);
   void end_set_up();
   int end_status(TraceLoop& loop, EndReason reason);
   Sink& sink() { return file_ ? *file_ : stdout_; }
@@ -86,8 +86,8 @@ class Session {
   Sink stdout_;
   std::optional<Sink> file_;  // -o
   HostProcesses processes_;
-  Subjects subjects_;
-  std::optional<MachinesEnvironment> environment_;  // of all subjects, as long as they have theirs
+  SessionTargets targets_;
+  std::optional<MachinesEnvironment> environment_;  // of all targets, as long as they have theirs
   Script script_;
   std::optional<FiguresFile> figures_;  // while machines are traced
 };
@@ -145,8 +145,8 @@ Result<void> Session::attach() {
 
 void Session::know_machines() {
   std::vector<MachinesEnvironment::Machine> machines;
-  for (Subject& subject : subjects_) {
-    machines.push_back({subject.target->name(), &*subject.environment});
+  for (SessionTarget& entry : targets_) {
+    machines.push_back({entry.target->name(), &*entry.environment});
   }
   environment_.emplace(std::move(machines));
 }
@@ -176,17 +176,17 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
     error.message = whose + error.message;
     return tl::make_unexpected(std::move(error));
   }
-  subjects_.add(std::move(*attached), std::move(guest), process);
+  targets_.add(std::move(*attached), std::move(guest), process);
   report_time(line_.settings, "attached", began);
   return {};
 }
 
 /// Tells, once, which parts are left out of a guest that shows too much.
 void Session::tell_omissions() {
-  for (const Subject& subject : subjects_) {
-    if (subject.target->kernel() == nullptr) continue;
-    for (const std::string& omission : subject.target->kernel()->take_omissions()) {
-      subjects_.print_line(subject, omission);
+  for (const SessionTarget& entry : targets_) {
+    if (entry.target->kernel() == nullptr) continue;
+    for (const std::string& omission : entry.target->kernel()->take_omissions()) {
+      targets_.print_line(entry, omission);
     }
   }
 }
@@ -218,22 +218,22 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
     if (!fine) return kExitFailure;
   }
   // The guest is not as it was found, which stderr has told.
-  if (std::ranges::any_of(subjects_, [](const Subject& subject) {
-        return subject.target->tracer().has_left_breakpoints();
+  if (std::ranges::any_of(targets_, [](const SessionTarget& entry) {
+        return entry.target->tracer().has_left_breakpoints();
       })) {
     return kExitFailure;
   }
   // A user who waited for all of several machines has not got all of them.
-  return subjects_.exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
+  return targets_.exit_status().value_or(loop.lost_target() ? kExitFailure : kExitOk);
 }
 
 /// Nothing will be compiled or enabled any more.
 void Session::end_set_up() {
   tell_omissions();
   environment_.reset();
-  for (Subject& subject : subjects_) {
-    subject.environment.reset();
-    subject.target->end_set_up();
+  for (SessionTarget& entry : targets_) {
+    entry.environment.reset();
+    entry.target->end_set_up();
   }
   malloc_trim(0);
 }
@@ -241,17 +241,17 @@ void Session::end_set_up() {
 /// A machine that somebody else runs has a limit unless the user sets another one; in one of our
 /// own nobody is hurt, and counts are exact.
 Result<void> Session::limit_harm() {
-  for (std::size_t n = 0; n < subjects_.size(); ++n) {
-    Subject& subject = subjects_[n];
+  for (std::size_t n = 0; n < targets_.size(); ++n) {
+    SessionTarget& entry = targets_[n];
     providers::Budget budget = line_.settings.budget;
-    if (subject.target->held_kernel() != nullptr && budget.limits()) {
+    if (entry.target->held_kernel() != nullptr && budget.limits()) {
       return fail(ErrorCode::Unsupported,
                   "maxrate and maxslow cannot be kept while a kernel is traced from its first "
                   "instruction: trace it with --after-boot or -c");
     }
     const bool attached = n < line_.machines.size() && line_.machines[n].attach.has_value();
     if (attached && !budget.max_slow) budget.max_slow = kMostSlowOfOthers;
-    subject.target->tracer().keep_to(budget);
+    entry.target->tracer().keep_to(budget);
   }
   return {};
 }
@@ -260,28 +260,28 @@ Result<void> Session::limit_harm() {
 /// not.
 Result<void> Session::start_all(TraceLoop& loop) {
   const Clock::time_point began = Clock::now();
-  for (const Subject& subject : subjects_) TRY(started(subject, loop, subject.target->begin()));
-  for (const Subject& subject : subjects_) {
-    if (subjects_.several() && subjects_.exit_status()) break;  // one machine's BEGIN has ended all
-    TRY(started(subject, loop, subject.target->tracer().arm()));
+  for (const SessionTarget& entry : targets_) TRY(started(entry, loop, entry.target->begin()));
+  for (const SessionTarget& entry : targets_) {
+    if (targets_.several() && targets_.exit_status()) break;  // one machine's BEGIN has ended all
+    TRY(started(entry, loop, entry.target->tracer().arm()));
   }
   report_time(line_.settings, "armed", began);
-  report_pauses(line_.settings, subjects_);
+  report_pauses(line_.settings, targets_);
   return {};
 }
 
-Result<void> Session::started(const Subject& subject, TraceLoop& loop, Result<void> step) {
+Result<void> Session::started(const SessionTarget& entry, TraceLoop& loop, Result<void> step) {
   if (step) return step;
   // BEGIN may have printed something already, unless its records were refused.
-  if (subject.target->engine().records_fit()) loop.finish(EndReason::Exit);
+  if (entry.target->engine().records_fit()) loop.finish(EndReason::Exit);
   return fail(step.error().code, fmt::format("{}could not enable tracing: {}",
-                                             subjects_.line_start(subject), step.error().message));
+                                             targets_.line_start(entry), step.error().message));
 }
 
 Result<int> Session::trace_armed(Output& output) {
   std::vector<WatchedTarget> targets;
-  for (Subject& subject : subjects_) {
-    targets.emplace_back(*subject.target, subject.command ? &*subject.command : nullptr, stdout_);
+  for (SessionTarget& entry : targets_) {
+    targets.emplace_back(*entry.target, entry.command ? &*entry.command : nullptr, stdout_);
   }
   TraceLoop loop(std::move(targets), processes_, output, line_.settings, signals_,
                  {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
@@ -289,20 +289,20 @@ Result<int> Session::trace_armed(Output& output) {
   TRY(limit_harm());
   TRY(start_all(loop));
   end_set_up();
-  if (!subjects_.exit_status()) {
-    for (Subject& subject : subjects_) subject.paused_at_arrival.reset();
+  if (!targets_.exit_status()) {
+    for (SessionTarget& entry : targets_) entry.paused_at_arrival.reset();
   }
   processes_.go();
   // One that cannot be told to go has ended, which the loop sees.
-  for (Subject& subject : subjects_) {
-    if (subject.command) (void)subject.command->go();
+  for (SessionTarget& entry : targets_) {
+    if (entry.command) (void)entry.command->go();
   }
   // A saved guest does not run: nothing fires any more, so nobody has to be interrupted.
   const EndReason reason = line_.core_file.empty() ? loop.run() : EndReason::Exit;
   const Clock::time_point ended = Clock::now();
   loop.finish(reason);
   report_time(line_.settings, "left", ended);
-  report_pauses(line_.settings, subjects_);
+  report_pauses(line_.settings, targets_);
   report_clocks();
   report_figures(loop);
   return end_status(loop, reason);
@@ -311,9 +311,9 @@ Result<int> Session::trace_armed(Output& output) {
 /// For -v.
 void Session::report_clocks() const {
   if (!line_.verbose) return;
-  for (const Subject& subject : subjects_) {
-    if (subject.target->machine() != nullptr) {
-      subjects_.print_line(subject, subject.target->tracer().clock());
+  for (const SessionTarget& entry : targets_) {
+    if (entry.target->machine() != nullptr) {
+      targets_.print_line(entry, entry.target->tracer().clock());
     }
   }
 }
@@ -323,10 +323,10 @@ void Session::report_figures(const TraceLoop& loop) const {
   if (!line_.verbose) return;
   const std::vector<Figures> all = loop.figures();
   for (std::size_t n = 0; n < all.size(); ++n) {
-    const Subject& subject = *std::next(subjects_.begin(), static_cast<std::ptrdiff_t>(n));
-    for (const std::string& line : figures_lines(all[n])) subjects_.print_line(subject, line);
+    const SessionTarget& entry = *std::next(targets_.begin(), static_cast<std::ptrdiff_t>(n));
+    for (const std::string& line : figures_lines(all[n])) targets_.print_line(entry, line);
     const std::string waits = waits_drawing(all[n].trace.kernel.waits);
-    if (!waits.empty()) subjects_.print_line(subject, waits);
+    if (!waits.empty()) targets_.print_line(entry, waits);
   }
 }
 
@@ -348,9 +348,9 @@ void Session::list_instructions() {
 }
 
 Result<void> Session::save() {
-  Subject& subject = subjects_.front();
-  TRY(script_.record_kernel_of(*subject.target));
-  TRY(bound_program(script_, subjects_, subject));
+  SessionTarget& entry = targets_.front();
+  TRY(script_.record_kernel_of(*entry.target));
+  TRY(bound_program(script_, targets_, entry));
   list_instructions();
   return save_program(*script_.program(), line_.output_file);
 }
@@ -362,18 +362,18 @@ Result<int> Session::trace() {
   }
   if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
   list_instructions();
-  auto programs = TRY(bound_programs(script_, subjects_));
+  auto programs = TRY(bound_programs(script_, targets_));
   script_.release_program();
   if (line_.task == CommandLine::Task::CompileOnly) {
     if (line_.verbose) report_stability(programs.front().program());
     return kExitOk;
   }
-  TRY(bind_targets(std::move(programs), subjects_, line_.settings));
+  TRY(bind_targets(std::move(programs), targets_, line_.settings));
   std::vector<const ProgramView*> views;
-  for (const Subject& subject : subjects_) views.push_back(&subject.view);
+  for (const SessionTarget& entry : targets_) views.push_back(&entry.view);
   Output output = TRY(Output::create(views, line_.settings, sink()));
-  TRY(enable_targets(script_, subjects_, line_.settings));
-  const dif::Program& program = subjects_.front().target->program();
+  TRY(enable_targets(script_, targets_, line_.settings));
+  const dif::Program& program = targets_.front().target->program();
   if (line_.verbose) report_stability(program);
   if (program.clauses.empty()) return fail(ErrorCode::NotFound, "no probes matched");
   return trace_armed(output);
@@ -398,14 +398,14 @@ bool Session::machines_are_there() {
 Result<int> Session::list() {
   bool all = machines_are_there();
   ListLayout layout{.verbose = line_.verbose};
-  if (subjects_.several()) layout.width = std::string_view("MACHINE").size();
-  for (const Subject& subject : subjects_) {
-    if (subjects_.several()) layout.width = std::max(layout.width, subject.target->name().size());
+  if (targets_.several()) layout.width = std::string_view("MACHINE").size();
+  for (const SessionTarget& entry : targets_) {
+    if (targets_.several()) layout.width = std::max(layout.width, entry.target->name().size());
   }
   list_header(layout, stdout_);
-  for (Subject& subject : subjects_) {
+  for (SessionTarget& entry : targets_) {
     const bool found =
-        TRY(list_probes(script_.program(), *subject.target, *subject.environment, stdout_, layout));
+        TRY(list_probes(script_.program(), *entry.target, *entry.environment, stdout_, layout));
     all = all && found;
   }
   return all ? kExitOk : kExitFailure;
@@ -413,11 +413,11 @@ Result<int> Session::list() {
 
 /// `clean`: attaching has done it.
 int Session::tell_cleaned() {
-  for (const Subject& subject : subjects_) {
-    const auto notices = subject.target->tracer().take_notices();
-    for (const std::string& notice : notices) subjects_.print_line(subject, notice);
+  for (const SessionTarget& entry : targets_) {
+    const auto notices = entry.target->tracer().take_notices();
+    for (const std::string& notice : notices) targets_.print_line(entry, notice);
     if (notices.empty())
-      subjects_.print_line(subject, "nothing of an earlier ringside is in the guest");
+      targets_.print_line(entry, "nothing of an earlier ringside is in the guest");
   }
   return kExitOk;
 }
@@ -429,18 +429,18 @@ Result<int> Session::do_task() {
   TRY(attach());
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
   know_machines();
-  TRY(script_.make(subjects_, *environment_, stdout_));
+  TRY(script_.make(targets_, *environment_, stdout_));
   return line_.task == CommandLine::Task::List ? list() : trace();
 }
 
 /// A read that fails because a machine ends says nothing about its kernel.
 Error Session::or_lost_machine(Error error) {
-  for (const Subject& subject : subjects_) {
-    vmm::Machine* const machine = subject.target->machine();
+  for (const SessionTarget& entry : targets_) {
+    vmm::Machine* const machine = entry.target->machine();
     if (machine == nullptr || !is_ending(*machine)) continue;
     if (machine->status().was_ended_by_us()) continue;
     error = or_lost(std::move(error), *machine);
-    error.message = subjects_.line_start(subject) + error.message;
+    error.message = targets_.line_start(entry) + error.message;
     return error;
   }
   return error;

@@ -53,20 +53,19 @@ void TraceLoop::for_each_live(Do action) {
 }
 
 EndReason TraceLoop::run() {
-  Clock::time_point next_harvest = Clock::now();
+  Clock::time_point next_take = Clock::now();
   Clock::time_point next_status = Clock::now() + settings_.status_interval;
   Clock::time_point next_figures = Clock::now();
   for (;;) {
     if (any_exited()) {
-      harvest();  // END finds its buffer empty
+      take_all();  // END finds its buffer empty
       return EndReason::Exit;
     }
     const Clock::time_point now = Clock::now();
-    if (now >= next_harvest || any_kept()) {
-      harvest();
-      next_harvest =
-          now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
-                         kShortestInterval);
+    if (now >= next_take || any_kept()) {
+      take_all();
+      next_take = now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
+                                 kShortestInterval);
     }
     if (now >= next_status) {
       report_drops();
@@ -79,7 +78,7 @@ EndReason TraceLoop::run() {
     if (buffer_full_) return EndReason::BufferFull;
     if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
     const milliseconds nap = records_processes() ? kProcessLook : kExitCheck;
-    sleep_until(std::min({next_harvest, next_status, now + nap}));
+    sleep_until(std::min({next_take, next_status, now + nap}));
     for_each_live([](std::size_t, WatchedTarget& each) {
       each.target().admit_modules();
       each.look_at_processes();
@@ -172,7 +171,7 @@ bool TraceLoop::any_kept() {
 /// A firing after the first target was asked may have come before something that the others have
 /// not handed over yet, so it waits for the next time. A firing that waits for a record printed now
 /// goes on.
-void TraceLoop::harvest() {
+void TraceLoop::take_all() {
   any_kept();
   print_taken();
   for_each_live(
@@ -181,15 +180,15 @@ void TraceLoop::harvest() {
 
 void TraceLoop::print_taken() {
   if (!several()) {
-    const dif::Harvest harvest = targets_.front().target().engine().take();
-    buffer_full_ = !harvest.filled.empty();
-    output_.consume(harvest);
+    const dif::TraceData trace_data = targets_.front().target().engine().take();
+    buffer_full_ = !trace_data.filled.empty();
+    output_.consume(trace_data);
   } else {
     const std::uint64_t asked = clock_.now();
     for_each_live([this](std::size_t i, WatchedTarget& each) {
-      dif::Harvest harvest = each.target().engine().take();
-      buffer_full_ |= !harvest.filled.empty();
-      output_.add(i, std::move(harvest));
+      dif::TraceData trace_data = each.target().engine().take();
+      buffer_full_ |= !trace_data.filled.empty();
+      output_.add(i, std::move(trace_data));
     });
     output_.print_until(asked);
   }
@@ -222,7 +221,7 @@ void TraceLoop::leave_figures() {
 
 /// Everything that is left of a target whose tracer has stopped; the CPUs whose buffers are full.
 std::vector<std::uint32_t> TraceLoop::take_last(std::size_t index) {
-  dif::Harvest last = targets_[index].target().engine().take_quiescent();
+  dif::TraceData last = targets_[index].target().engine().take_quiescent();
   std::vector<std::uint32_t> filled = last.filled;
   if (several()) {
     output_.add(index, std::move(last));
@@ -244,7 +243,7 @@ void TraceLoop::finish(EndReason reason) {
   signals_.obey_the_second();
   // No END before the last of all other firings: they share what END may sum up.
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
-  if (any_kept()) harvest();
+  if (any_kept()) take_all();
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
   // A command or guest that has ended says no more, so all its output can be had, unless the guest
   // lies about the end.

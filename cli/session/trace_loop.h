@@ -64,7 +64,7 @@ class TraceLoop {
   bool any_exited();
   bool records_processes() const;
   bool any_kept();
-  void harvest();
+  void take_all();
   void print_taken();
   void report_drops();
   void leave_figures();

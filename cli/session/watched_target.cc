@@ -20,7 +20,7 @@ constexpr milliseconds kMostLooking{20};
 constexpr unsigned kMostLastOutputs = 64;  // of up to 1 MiB each
 // A serial line brings a command's line in pieces, and a busy host lets time pass between them. A
 // line that is not ended for so long, or that is longer, is passed on as it is.
-constexpr milliseconds kLinePatience{500};
+constexpr milliseconds kLineTimeout{500};
 constexpr std::size_t kLongestHeldLine = 4096;
 
 }  // namespace
@@ -77,7 +77,7 @@ bool WatchedTarget::pass_output() {
   const Clock::time_point now = Clock::now();
   if (came) command_wrote_ = now;
   const std::size_t whole = command_line_.rfind('\n') + 1;  // 0 when there is none
-  const bool wait = command_output_open_ && now - command_wrote_ < kLinePatience &&
+  const bool wait = command_output_open_ && now - command_wrote_ < kLineTimeout &&
                     command_line_.size() - whole <= kLongestHeldLine;
   write_command_output(wait ? whole : command_line_.size());
   return came;

@@ -90,15 +90,15 @@ std::string since_text(const Task& task) {
 std::string vcpu_text(const VcpuReport& vcpu) {
   using Mode = VcpuReport::Mode;
   switch (vcpu.mode) {
-    case Mode::User: return fmt::format("in user mode at {:#x}", vcpu.rip);
+    case Mode::User: return fmt::format("in user mode at {:#x}", vcpu.pc);
     case Mode::Firmware:
       return vcpu.has_not_begun ? "before its first instruction, or waiting to be started"
-                                : fmt::format("in firmware or a boot loader at {:#x}", vcpu.rip);
-    case Mode::Narrow: return fmt::format("in a system of 32 bits at {:#x}", vcpu.rip);
-    case Mode::Other: return fmt::format("in something that is no Linux, at {:#x}", vcpu.rip);
+                                : fmt::format("in firmware or a boot loader at {:#x}", vcpu.pc);
+    case Mode::Narrow: return fmt::format("in a system of 32 bits at {:#x}", vcpu.pc);
+    case Mode::Other: return fmt::format("in something that is no Linux, at {:#x}", vcpu.pc);
     case Mode::Kernel: break;
   }
-  std::string text = "in " + (vcpu.where.empty() ? fmt::format("{:#x}", vcpu.rip) : vcpu.where);
+  std::string text = "in " + (vcpu.where.empty() ? fmt::format("{:#x}", vcpu.pc) : vcpu.where);
   if (vcpu.is_halted) text += ", halted";
   return text + (vcpu.interrupts_on ? ", interrupts on" : ", interrupts off");
 }

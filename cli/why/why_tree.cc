@@ -97,8 +97,7 @@ std::string_view mode_name(VcpuReport::Mode mode) {
 }
 
 Tree vcpu_tree(const VcpuReport& vcpu) {
-  Tree tree = {
-      {"vcpu", vcpu.vcpu}, {"mode", mode_name(vcpu.mode)}, {"rip", address_text(vcpu.rip)}};
+  Tree tree = {{"vcpu", vcpu.vcpu}, {"mode", mode_name(vcpu.mode)}, {"rip", address_text(vcpu.pc)}};
   put(tree, "cpu", vcpu.cpu);
   if (!vcpu.where.empty()) tree["symbol"] = vcpu.where;
   tree["interrupts_on"] = vcpu.interrupts_on;

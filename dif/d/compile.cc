@@ -87,7 +87,7 @@ class Compilation {
     for (const External& external : tree_.externals) {
       if (auto* const* node = std::get_if<ClauseNode*>(&external)) TRY(add_clause(*node));
     }
-    TRY(resolver_.symbols().pragmas().check_unused());
+    TRY(resolver_.identifiers().pragmas().check_unused());
     const bool has_clause = std::ranges::any_of(tree_.externals, [](const External& external) {
       return std::holds_alternative<ClauseNode*>(external);
     });

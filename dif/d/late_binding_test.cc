@@ -25,7 +25,7 @@ struct Layout {
   std::uint32_t flag = 32 * 8 + 3, level = 32 * 8 + 4, level_width = 5;  // bits
   std::uint32_t desk_size = 16, number = 0;
   std::int64_t busy = 2;
-  std::uint64_t symbol = kPool;
+  std::uint64_t identifier = kPool;
   std::string_view number_type = "long";
   std::int64_t process = 42;
   bool has_age = true, has_busy = true, has_pool = true;
@@ -46,7 +46,7 @@ const Layout kNew = [] {
   made.number = 32;
   made.process = 4;
   made.busy = 9;
-  made.symbol = kPool + 0x40;
+  made.identifier = kPool + 0x40;
   return made;
 }();
 
@@ -91,7 +91,7 @@ class Kernel final : public Environment {
   }
   std::optional<KernelVariable> kernel_variable(std::string_view, std::string_view name) override {
     if (name != "pool" || !layout_.has_pool) return std::nullopt;
-    return KernelVariable{"vmlinux", GuestVirt(layout_.symbol), pool_};
+    return KernelVariable{"vmlinux", GuestVirt(layout_.identifier), pool_};
   }
   std::int64_t process() override { return layout_.process; }
 
@@ -117,7 +117,7 @@ class Guest final : public dif::GuestContext {
     const std::uint32_t level = std::uint32_t(-3) & ((1U << at.level_width) - 1);
     put(kWorker + unit / 8, 1U << (at.flag - unit) | level << (at.level - unit));
     put(kDesk + at.number, std::int64_t{77});
-    put(at.symbol + at.worker_size + at.age, std::int32_t{7});
+    put(at.identifier + at.worker_size + at.age, std::int32_t{7});
   }
   Result<std::uint64_t, Fault> variable(dif::ContextVariable) const override { return 0; }
   Result<std::size_t, Fault> execname(std::span<char>) const override { return 0; }
@@ -170,9 +170,9 @@ std::string fired(const dif::Program& program, const Layout& layout) {
   dif::Engine engine(std::move(*verified), {}, 1);
   engine.enable(0, dif::ProbeId{1}, {"fbt", "vmlinux", "work", "entry"});
   engine.fire(dif::ProbeId{1}, {0, 1000, 5}, Guest(layout));
-  const dif::Harvest harvest = engine.take_quiescent();
+  const dif::TraceData trace_data = engine.take_quiescent();
   std::string text;
-  for (const dif::Record& record : harvest.records) {
+  for (const dif::Record& record : trace_data.records) {
     for (const dif::RecordField& field : engine.ecb(record.ecb).fields) {
       std::int64_t value = 0;
       const auto size = std::min<std::size_t>(field.size, sizeof value);
@@ -182,7 +182,7 @@ std::string fired(const dif::Program& program, const Layout& layout) {
       text += field.size > 8 ? std::to_string(field.size) + " bytes" : std::to_string(value);
     }
   }
-  if (!harvest.faults.empty()) text += " fault";
+  if (!trace_data.faults.empty()) text += " fault";
   return text;
 }
 

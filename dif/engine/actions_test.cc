@@ -38,13 +38,13 @@ TEST_F(ActionsTest, StacksAreRecordedInnermostFirstAndPaddedWithZero) {
         {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(words(harvest.records[0], 0), (Words{0xa1, 0xa2, 0xa3, 0, 0}));
-  EXPECT_EQ(words(harvest.records[0], 1), (Words{0xa1, 0xa2}));
-  EXPECT_EQ(words(harvest.records[0], 2), (Words{1234, 0xb1, 0xb2, 0}));
-  EXPECT_EQ(words(harvest.records[0], 3), (Words{1234, 0xb1}));
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(words(trace_data.records[0], 0), (Words{0xa1, 0xa2, 0xa3, 0, 0}));
+  EXPECT_EQ(words(trace_data.records[0], 1), (Words{0xa1, 0xa2}));
+  EXPECT_EQ(words(trace_data.records[0], 2), (Words{1234, 0xb1, 0xb2, 0}));
+  EXPECT_EQ(words(trace_data.records[0], 3), (Words{1234, 0xb1}));
 }
 
 TEST_F(ActionsTest, TheProcessOfRecordedUserCodeIsToldUnlessTheHostFires) {
@@ -72,13 +72,13 @@ TEST_F(ActionsTest, SymbolsAreAddressesAndThoseOfUsersHaveTheProcessBefore) {
         {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(words(harvest.records[0], 0), (Words{0x77}));
-  EXPECT_EQ(words(harvest.records[0], 1), (Words{0x77}));
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(words(trace_data.records[0], 0), (Words{0x77}));
+  EXPECT_EQ(words(trace_data.records[0], 1), (Words{0x77}));
   for (const std::size_t field : {2u, 3u, 4u}) {
-    EXPECT_EQ(words(harvest.records[0], field), (Words{1234, 0x77}));
+    EXPECT_EQ(words(trace_data.records[0], field), (Words{1234, 0x77}));
   }
 }
 
@@ -96,10 +96,10 @@ TEST_F(ActionsTest, StacksAndSymbolsAreKeys) {
   guest_.kernel_frames[0] = 0xa9;
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.aggregates.size(), 2u);
-  const auto& key = harvest.aggregates[0].key;
+  ASSERT_EQ(trace_data.aggregates.size(), 2u);
+  const auto& key = trace_data.aggregates[0].key;
   ASSERT_EQ(key.size(), 32u + 2 + 24 + 16);
   Words frames(4), user(3), symbol(2);
   std::memcpy(frames.data(), key.data(), 32);
@@ -108,8 +108,8 @@ TEST_F(ActionsTest, StacksAndSymbolsAreKeys) {
   EXPECT_EQ(frames, (Words{0xa1, 0xa2, 0xa3, 0}));
   EXPECT_EQ(user, (Words{1234, 0xb1, 0xb2}));
   EXPECT_EQ(symbol, (Words{1234, 0x77}));
-  EXPECT_EQ(harvest.aggregates[0].words, std::vector<std::int64_t>{2});
-  EXPECT_EQ(harvest.aggregates[1].words, std::vector<std::int64_t>{1});
+  EXPECT_EQ(trace_data.aggregates[0].words, std::vector<std::int64_t>{2});
+  EXPECT_EQ(trace_data.aggregates[1].words, std::vector<std::int64_t>{1});
 }
 
 Action dynamic_tracemem(std::uint64_t address, std::uint64_t most, std::uint64_t wanted) {
@@ -126,10 +126,10 @@ TEST_F(ActionsTest, TracememOfADynamicSizeShowsAtMostTheMaximum) {
         {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  const Record& record = harvest.records[0];
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  const Record& record = trace_data.records[0];
   const auto& fields = engine_->ecb(EcbId{1}).fields;
   ASSERT_EQ(fields.size(), 8u);
   EXPECT_EQ(fields[0].type, (ValueType{ValueKind::Bytes, false, 8}));
@@ -141,7 +141,7 @@ TEST_F(ActionsTest, TracememOfADynamicSizeShowsAtMostTheMaximum) {
   EXPECT_EQ(number(record, 3), 8);
   EXPECT_EQ(number(record, 5), 8) << "a negative size is a large one";
   EXPECT_EQ(number(record, 7), 0) << "and nothing is read for none";
-  EXPECT_TRUE(harvest.faults.empty());
+  EXPECT_TRUE(trace_data.faults.empty());
 }
 
 TEST_F(ActionsTest, ActionsOfTheConsumerAreRecordsWithTheirArguments) {
@@ -150,11 +150,11 @@ TEST_F(ActionsTest, ActionsOfTheConsumerAreRecordsWithTheirArguments) {
   start(program({clause({action(ActionKind::Ftruncate, {}), system})}), {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(text(harvest.records[0], 0), "ls");
-  EXPECT_EQ(number(harvest.records[0], 1), 5);
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(text(trace_data.records[0], 0), "ls");
+  EXPECT_EQ(number(trace_data.records[0], 1), 5);
 }
 
 TEST_F(ActionsTest, WhatTheMachineDoesReachesItInOrderAndLeavesNoRecord) {
@@ -178,9 +178,9 @@ TEST_F(ActionsTest, SnapshotKeepsTheVcpuUntilItsRecordIsRead) {
   fire(kProbe);
 
   EXPECT_EQ(guest_.kept, 1u);
-  const Harvest harvest = engine_->take_quiescent();
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(number(harvest.records[0], 0), 5);
+  const TraceData trace_data = engine_->take_quiescent();
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(number(trace_data.records[0], 0), 5);
 }
 
 TEST_F(ActionsTest, WhatTheMachineCannotDoIsAFault) {
@@ -190,12 +190,12 @@ TEST_F(ActionsTest, WhatTheMachineCannotDoIsAFault) {
   engine.enable(0, kProbe, {});
   engine.fire(kProbe, FireRecord{}, no_guest_context());
 
-  const Harvest harvest = engine.take_quiescent();
+  const TraceData trace_data = engine.take_quiescent();
 
-  ASSERT_EQ(harvest.faults.size(), 1u);
-  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
-  EXPECT_EQ(harvest.faults[0].fault.pc, kNoPc);
-  EXPECT_EQ(harvest.faults[0].action, 1u);
+  ASSERT_EQ(trace_data.faults.size(), 1u);
+  EXPECT_EQ(trace_data.faults[0].fault.kind, FaultKind::IllegalOperation);
+  EXPECT_EQ(trace_data.faults[0].fault.pc, kNoPc);
+  EXPECT_EQ(trace_data.faults[0].action, 1u);
 }
 
 TEST_F(ActionsTest, ChillMayTakeHalfOfEachSecondOfAVcpu) {
@@ -215,10 +215,10 @@ TEST_F(ActionsTest, ChillMayTakeHalfOfEachSecondOfAVcpu) {
   EXPECT_EQ(chill(6000, 500), 500u) << "the next interval";
   EXPECT_EQ(chill(8000, ~0ull / kMs), 0u);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.faults.size(), 3u);
-  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
+  ASSERT_EQ(trace_data.faults.size(), 3u);
+  EXPECT_EQ(trace_data.faults[0].fault.kind, FaultKind::IllegalOperation);
 }
 
 TEST_F(ActionsTest, ActionsAfterExitInTheSameClauseStillRun) {
@@ -228,10 +228,10 @@ TEST_F(ActionsTest, ActionsAfterExitInTheSameClauseStillRun) {
         {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(number(harvest.records[0], 1), 8);
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(number(trace_data.records[0], 1), 8);
   EXPECT_EQ(guest_.performed_count, 1u);
   EXPECT_EQ(engine_->exit_status(), 3);
 }

@@ -1,5 +1,5 @@
 // The cost of the aggregation and dynamic variable tables: per update by number of keys, per
-// harvested key, and with a million keys beside std::unordered_map in the same run.
+// taken key, and with a million keys beside std::unordered_map in the same run.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -34,7 +34,7 @@ void quantize_values(benchmark::State& state) {
 }
 BENCHMARK(quantize_values);
 
-void harvest_keys(benchmark::State& state) {
+void take_keys(benchmark::State& state) {
   const RecordShapes shapes;
   RecordBuffer records({}, BufferPolicy::Switch, shapes);
   Collection collection({}, records);
@@ -44,13 +44,13 @@ void harvest_keys(benchmark::State& state) {
           collection.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
       ++slot.words[0];
     }
-    Harvest harvest;
-    collection.harvest(harvest);
-    benchmark::DoNotOptimize(harvest);
+    TraceData trace_data;
+    collection.take(trace_data);
+    benchmark::DoNotOptimize(trace_data);
   }
   state.SetItemsProcessed(state.iterations() * 10000);
 }
-BENCHMARK(harvest_keys);
+BENCHMARK(take_keys);
 
 constexpr std::uint64_t kMillion = 1'000'000;
 

@@ -53,7 +53,7 @@ std::size_t aggregate_words(const Aggregation& aggregation);
 /// quantize family adds to a bucket.
 void aggregate_value(const Aggregation& aggregation, std::span<std::int64_t> words,
                      std::uint64_t value, std::int64_t increment, bool fresh);
-/// Takes in what another harvest found for the same key; both have seen values.
+/// Takes in what another take found for the same key; both have seen values.
 void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> into,
                      std::span<const std::int64_t> from);
 /// Parameters and keys are ones that the engine can keep.

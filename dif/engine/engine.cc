@@ -96,7 +96,7 @@ struct Engine::State {
   void clean(std::uint32_t vcpu);
   void clean_lane(std::uint32_t vcpu);
   void copy_committed();
-  Harvest take(bool all_records);
+  TraceData take(bool all_records);
 
   static constexpr std::uint64_t kNever = UINT64_MAX;
 
@@ -159,25 +159,25 @@ void Engine::State::copy_committed() {
   }
 }
 
-Harvest Engine::State::take(bool all_records) {
-  Harvest harvest;
+TraceData Engine::State::take(bool all_records) {
+  TraceData trace_data;
   copy_committed();
   // Before the change: whoever begins after it sees the exit, too.
-  harvest.finished = firings.exit_status().has_value();
+  trace_data.finished = firings.exit_status().has_value();
   const unsigned old = half.load(std::memory_order_relaxed);
   half.store(old ^ 1, std::memory_order_release);
   std::vector<RecordBuffer*> buffers;
   for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
     Lane& lane = *lanes[vcpu];
     const std::lock_guard turn(lane.turn);
-    if (lane.records[0].filled()) harvest.filled.push_back(vcpu);
+    if (lane.records[0].filled()) trace_data.filled.push_back(vcpu);
     buffers.push_back(&lane.records[switches() ? old : 0]);
   }
-  for (const auto& lane : lanes) lane->halves[old].harvest(harvest);
-  order_faults(harvest);
-  if (all_records || switches()) harvest_records(buffers, plan.options.temporal, harvest);
-  harvest.storage.resize(lanes.size());
-  return harvest;
+  for (const auto& lane : lanes) lane->halves[old].take(trace_data);
+  order_faults(trace_data);
+  if (all_records || switches()) take_records(buffers, plan.options.temporal, trace_data);
+  trace_data.storage.resize(lanes.size());
+  return trace_data;
 }
 
 Engine::Engine(VerifiedProgram program, const EngineOptions& options, unsigned vcpus,
@@ -287,11 +287,11 @@ std::optional<std::uint64_t> Engine::next_recorded_process() {
   return std::nullopt;
 }
 
-Harvest Engine::take() {
+TraceData Engine::take() {
   return state_->take(false);
 }
 
-Harvest Engine::take_quiescent() {
+TraceData Engine::take_quiescent() {
   return state_->take(true);
 }
 

@@ -106,16 +106,16 @@ struct FaultReport {
 };
 
 /// All that the consumer takes at once. Records are in firing order per vCPU; the bytes they point
-/// at belong to the Harvest.
-struct Harvest {
+/// at belong to the TraceData.
+struct TraceData {
   std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
   std::vector<Record> records;                  // merged by timestamp across vCPUs
   std::vector<FaultReport> faults;
-  std::uint64_t fault_reports_lost = 0;  // beyond what one harvest can hold
-  /// Changes since the last harvest, to be merged; a key that several vCPUs had comes once for
+  std::uint64_t fault_reports_lost = 0;  // beyond what one take can hold
+  /// Changes since the last take, to be merged; a key that several vCPUs had comes once for
   /// each.
   std::vector<AggregateEntry> aggregates;
-  std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last harvest
+  std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last take
   bool finished = false;  // exit() fired; nothing follows but END's records
   /// Fill policy: the vCPUs whose buffer is full; one is enough to end tracing everywhere.
   std::vector<std::uint32_t> filled;
@@ -188,9 +188,9 @@ class Engine {
 
   /// Everything produced so far, beside firings. Consumer only, without a turn. The records of
   /// policies ring and fill are not among it: they stay until take_quiescent().
-  Harvest take();
+  TraceData take();
   /// The same with those records. Only while nobody fires.
-  Harvest take_quiescent();
+  TraceData take_quiescent();
 
  private:
   struct State;

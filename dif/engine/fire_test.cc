@@ -15,14 +15,14 @@ TEST_F(FireTest, TheDefaultActionRecordsTheFiringAlone) {
   start(program({clause({})}), {kProbe});
   fire(kProbe, 77, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(harvest.records[0].ecb, EcbId{1});
-  EXPECT_EQ(harvest.records[0].vcpu, 1u);
-  EXPECT_EQ(harvest.records[0].timestamp, 77u);
-  EXPECT_TRUE(harvest.records[0].data.empty());
-  EXPECT_FALSE(harvest.finished);
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(trace_data.records[0].ecb, EcbId{1});
+  EXPECT_EQ(trace_data.records[0].vcpu, 1u);
+  EXPECT_EQ(trace_data.records[0].timestamp, 77u);
+  EXPECT_TRUE(trace_data.records[0].data.empty());
+  EXPECT_FALSE(trace_data.finished);
   EXPECT_TRUE(engine_->take_quiescent().records.empty());
 }
 
@@ -35,16 +35,16 @@ TEST_F(FireTest, FieldsAreAlignedInTheRecordWithItsHeader) {
         {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
+  ASSERT_EQ(trace_data.records.size(), 1u);
   const auto& fields = engine_->ecb(EcbId{1}).fields;
   EXPECT_EQ(fields[1].offset, 4u);
   EXPECT_EQ(fields[2].offset, 12u);
   EXPECT_EQ(fields[2].size, 256u);
-  EXPECT_EQ(number(harvest.records[0], 0), 0xff);
-  EXPECT_EQ(number(harvest.records[0], 1), -5);
-  EXPECT_EQ(text(harvest.records[0], 2), "workload");
+  EXPECT_EQ(number(trace_data.records[0], 0), 0xff);
+  EXPECT_EQ(number(trace_data.records[0], 1), -5);
+  EXPECT_EQ(text(trace_data.records[0], 2), "workload");
 }
 
 TEST_F(FireTest, AFalsePredicateDoesNothing) {
@@ -65,10 +65,10 @@ TEST_F(FireTest, AssignmentsAndAggregationsLeaveNoRecord) {
   start(source, {kProbe, kProbe, kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(number(harvest.records[0]), 5);
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(number(trace_data.records[0]), 5);
 }
 
 TEST_F(FireTest, CountsByStringKey) {
@@ -77,16 +77,16 @@ TEST_F(FireTest, CountsByStringKey) {
   guest_.command = "sh";
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.aggregates.size(), 2u);
-  const auto& first = harvest.aggregates[0];
+  ASSERT_EQ(trace_data.aggregates.size(), 2u);
+  const auto& first = trace_data.aggregates[0];
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(first.key.data()), first.key.size()),
             std::string("workload\0", 9));
   EXPECT_EQ(first.words, std::vector<std::int64_t>{3});
-  EXPECT_EQ(harvest.aggregates[1].words, std::vector<std::int64_t>{1});
-  EXPECT_LT(first.first_seen, harvest.aggregates[1].first_seen);
-  EXPECT_TRUE(engine_->take_quiescent().aggregates.empty()) << "harvests are changes";
+  EXPECT_EQ(trace_data.aggregates[1].words, std::vector<std::int64_t>{1});
+  EXPECT_LT(first.first_seen, trace_data.aggregates[1].first_seen);
+  EXPECT_TRUE(engine_->take_quiescent().aggregates.empty()) << "takes are changes";
 }
 
 TEST_F(FireTest, KeysOfNumbersHaveTheirNaturalSize) {
@@ -99,13 +99,13 @@ TEST_F(FireTest, KeysOfNumbersHaveTheirNaturalSize) {
   guest_.arguments[0] = 40;
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.aggregates.size(), 1u);
+  ASSERT_EQ(trace_data.aggregates.size(), 1u);
   const std::vector<std::byte> key{std::byte{4}, std::byte{3},   std::byte{2},
                                    std::byte{1}, std::byte{'k'}, std::byte{0}};
-  EXPECT_EQ(harvest.aggregates[0].key, key);
-  EXPECT_EQ(harvest.aggregates[0].words, std::vector<std::int64_t>{40});
+  EXPECT_EQ(trace_data.aggregates[0].key, key);
+  EXPECT_EQ(trace_data.aggregates[0].words, std::vector<std::int64_t>{40});
 }
 
 TEST_F(FireTest, AFaultDiscardsTheRecordAndIsReported) {
@@ -115,12 +115,12 @@ TEST_F(FireTest, AFaultDiscardsTheRecordAndIsReported) {
         {kProbe, kProbe});
   fire(kProbe, 9, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u) << "the other clause runs";
-  EXPECT_EQ(number(harvest.records[0]), 7);
-  ASSERT_EQ(harvest.faults.size(), 1u);
-  const FaultReport& report = harvest.faults[0];
+  ASSERT_EQ(trace_data.records.size(), 1u) << "the other clause runs";
+  EXPECT_EQ(number(trace_data.records[0]), 7);
+  ASSERT_EQ(trace_data.faults.size(), 1u);
+  const FaultReport& report = trace_data.faults[0];
   EXPECT_EQ(report.ecb, EcbId{1});
   EXPECT_EQ(report.vcpu, 1u);
   EXPECT_EQ(report.action, 3u) << "each argument of printf() counts";
@@ -135,11 +135,11 @@ TEST_F(FireTest, AFaultInThePredicateIsActionZero) {
   start(program({guarded}), {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.faults.size(), 1u);
-  EXPECT_EQ(harvest.faults[0].action, 0u);
-  EXPECT_TRUE(harvest.records.empty());
+  ASSERT_EQ(trace_data.faults.size(), 1u);
+  EXPECT_EQ(trace_data.faults[0].action, 0u);
+  EXPECT_TRUE(trace_data.records.empty());
 }
 
 TEST_F(FireTest, AStringThatCannotBeReadFaultsOutsideDif) {
@@ -148,11 +148,11 @@ TEST_F(FireTest, AStringThatCannotBeReadFaultsOutsideDif) {
   start(program({trace(pointer)}), {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.faults.size(), 1u);
-  EXPECT_EQ(harvest.faults[0].fault.pc, kNoPc);
-  EXPECT_EQ(harvest.faults[0].fault.address, kUnmapped);
+  ASSERT_EQ(trace_data.faults.size(), 1u);
+  EXPECT_EQ(trace_data.faults[0].fault.pc, kNoPc);
+  EXPECT_EQ(trace_data.faults[0].fault.address, kUnmapped);
 }
 
 TEST_F(FireTest, ErrorFiresWithTheFaultAsArguments) {
@@ -165,17 +165,17 @@ TEST_F(FireTest, ErrorFiresWithTheFaultAsArguments) {
       {kProbe, kError, kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 2u);
-  const Record& error = harvest.records[0];
+  ASSERT_EQ(trace_data.records.size(), 2u);
+  const Record& error = trace_data.records[0];
   EXPECT_EQ(number(error, 0), 1) << "epid";
   EXPECT_EQ(number(error, 1), 1) << "action";
   EXPECT_EQ(number(error, 2), 4) << "offset";
   EXPECT_EQ(number(error, 3), 1) << "fault";
   EXPECT_EQ(number(error, 4), static_cast<std::int64_t>(kUnmapped));
   EXPECT_EQ(number(error, 5), static_cast<std::int64_t>(kError.value));
-  EXPECT_EQ(number(harvest.records[1]), static_cast<std::int64_t>(kProbe.value))
+  EXPECT_EQ(number(trace_data.records[1]), static_cast<std::int64_t>(kProbe.value))
       << "the interrupted firing goes on as itself";
 }
 
@@ -183,10 +183,10 @@ TEST_F(FireTest, AFaultInErrorIsCountedAndGoesNoFurther) {
   start(program({trace(load_from(kUnmapped)), trace(load_from(kUnmapped))}), {kProbe, kError});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(harvest.faults.size(), 1u);
-  EXPECT_EQ(harvest.drops[0][static_cast<std::size_t>(DropKind::DoubleError)], 1u);
+  EXPECT_EQ(trace_data.faults.size(), 1u);
+  EXPECT_EQ(trace_data.drops[0][static_cast<std::size_t>(DropKind::DoubleError)], 1u);
 }
 
 TEST_F(FireTest, ExitStopsEverythingButEnd) {
@@ -200,25 +200,25 @@ TEST_F(FireTest, ExitStopsEverythingButEnd) {
   fire(kEnd);
   fire(kEnd);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_TRUE(harvest.finished);
+  EXPECT_TRUE(trace_data.finished);
   EXPECT_EQ(engine_->exit_status(), 4) << "the last one counts";
-  ASSERT_EQ(harvest.records.size(), 3u) << "exit's own, and END's two once";
-  EXPECT_EQ(number(harvest.records[0]), 3);
-  EXPECT_EQ(number(harvest.records[1]), 2);
+  ASSERT_EQ(trace_data.records.size(), 3u) << "exit's own, and END's two once";
+  EXPECT_EQ(number(trace_data.records[0]), 3);
+  EXPECT_EQ(number(trace_data.records[1]), 2);
 }
 
 TEST_F(FireTest, AFullBufferDropsTheNewestRecord) {
   start(program({trace(constant(1))}), {kProbe}, {.buffer_size = 4096}, 1);
   for (int i = 0; i < 200; ++i) fire(kProbe, static_cast<std::uint64_t>(i));
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 4096u / 24);
-  EXPECT_EQ(harvest.records.back().timestamp, harvest.records.size() - 1);
-  EXPECT_EQ(harvest.drops[0][static_cast<std::size_t>(DropKind::Principal)],
-            200 - harvest.records.size());
+  ASSERT_EQ(trace_data.records.size(), 4096u / 24);
+  EXPECT_EQ(trace_data.records.back().timestamp, trace_data.records.size() - 1);
+  EXPECT_EQ(trace_data.drops[0][static_cast<std::size_t>(DropKind::Principal)],
+            200 - trace_data.records.size());
 }
 
 TEST_F(FireTest, NewKeysThatDoNotFitAreDropped) {
@@ -227,12 +227,12 @@ TEST_F(FireTest, NewKeysThatDoNotFitAreDropped) {
         {kProbe}, {.aggregation_size = 4096});
   for (guest_.arguments[0] = 0; guest_.arguments[0] < 100; ++guest_.arguments[0]) fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(
-      harvest.aggregates.size() + harvest.drops[0][static_cast<std::size_t>(DropKind::Aggregation)],
-      100u);
-  EXPECT_GT(harvest.aggregates.size(), 50u);
+  EXPECT_EQ(trace_data.aggregates.size() +
+                trace_data.drops[0][static_cast<std::size_t>(DropKind::Aggregation)],
+            100u);
+  EXPECT_GT(trace_data.aggregates.size(), 50u);
 }
 
 TEST_F(FireTest, SelfVariablesFollowTheThreadAndTheIdleVcpu) {
@@ -249,10 +249,10 @@ TEST_F(FireTest, SelfVariablesFollowTheThreadAndTheIdleVcpu) {
   fire(kProbe, 4, 0);
   fire(kProbe, 5, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
   std::vector<std::int64_t> seen;
-  for (const Record& record : harvest.records) seen.push_back(number(record));
+  for (const Record& record : trace_data.records) seen.push_back(number(record));
   EXPECT_EQ(seen, (std::vector<std::int64_t>{9, 0, 0, 9}));
 }
 
@@ -267,11 +267,11 @@ TEST_F(FireTest, AThreadDoesNotInheritFromTheOneWhoseIdItHas) {
   guest_.set(ContextVariable::Born, 6'000);
   fire(kProbe, 2);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 2u);
-  EXPECT_EQ(number(harvest.records[0]), 9);
-  EXPECT_EQ(number(harvest.records[1]), 0);
+  ASSERT_EQ(trace_data.records.size(), 2u);
+  EXPECT_EQ(number(trace_data.records[0]), 9);
+  EXPECT_EQ(number(trace_data.records[1]), 0);
 }
 
 TEST_F(FireTest, ClauseLocalsAreSharedByTheClausesOfAFiring) {
@@ -290,11 +290,11 @@ TEST_F(FireTest, TracememCopiesTheBytes) {
   start(program({clause({tracemem})}), {kProbe});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 1u);
+  ASSERT_EQ(trace_data.records.size(), 1u);
   const std::size_t at = engine_->ecb(EcbId{1}).fields[0].offset;
-  EXPECT_EQ(std::memcmp(harvest.records[0].data.data() + at, "0123456789", 10), 0);
+  EXPECT_EQ(std::memcmp(trace_data.records[0].data.data() + at, "0123456789", 10), 0);
   EXPECT_EQ(engine_->ecb(EcbId{1}).fields[0].size, 10u);
 }
 
@@ -312,10 +312,10 @@ TEST_F(FireTest, RecordsMergeByTimestampButKeepEachVcpusOrder) {
   fire(kProbe, 7, 1);
   fire(kProbe, 20, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
   std::vector<std::uint64_t> times;
-  for (const Record& record : harvest.records) times.push_back(record.timestamp);
+  for (const Record& record : trace_data.records) times.push_back(record.timestamp);
   EXPECT_EQ(times, (std::vector<std::uint64_t>{7, 10, 5, 20}));
 }
 

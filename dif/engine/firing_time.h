@@ -10,7 +10,7 @@ namespace ringside::dif {
 
 class FiringTime {
  public:
-  /// ns, from the first look on; dtrace:::ERROR gets as much once more. The shim's patience is as
+  /// ns, from the first look on; dtrace:::ERROR gets as much once more. The shim's timeout is as
   /// long, and the guest's watchdogs are far more patient.
   static constexpr std::uint64_t kMost = 3'000'000'000;
   /// Simple instructions between two looks. A step counts as some at least, since what it reads may

@@ -92,13 +92,13 @@ TEST_F(LoopTest, AFaultEndsTheLoopsAroundItAndTheOthersGoOn) {
               trace_global(kI), trace_global(kJ), trace_global(kTotal)});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(harvest.faults.size(), 1u);
-  ASSERT_EQ(harvest.records.size(), 4u);
-  EXPECT_EQ(number(harvest.records[1]), 1);
-  EXPECT_EQ(number(harvest.records[2]), 1) << "the clauses after the fault still run";
-  EXPECT_EQ(number(harvest.records[3]), 3);
+  EXPECT_EQ(trace_data.faults.size(), 1u);
+  ASSERT_EQ(trace_data.records.size(), 4u);
+  EXPECT_EQ(number(trace_data.records[1]), 1);
+  EXPECT_EQ(number(trace_data.records[2]), 1) << "the clauses after the fault still run";
+  EXPECT_EQ(number(trace_data.records[3]), 3);
 }
 
 TEST_F(LoopTest, ExitEndsALoop) {
@@ -114,10 +114,10 @@ TEST_F(LoopTest, ARecordThatIsDroppedEndsItsLoop) {
   start_loop({repeating(trace(increment(kI)), 0, 100), trace_global(kI)}, {.buffer_size = 3 * 24});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 2, 3}));
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 2u) << "the loop's and the last clause's";
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 2u) << "the loop's and the last clause's";
 }
 
 TEST_F(LoopTest, AllJumpsOfAFiringTogetherAreBounded) {

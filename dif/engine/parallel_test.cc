@@ -1,5 +1,5 @@
 // vCPUs that fire beside each other, and a consumer that takes meanwhile: counts stay exact, and
-// what a harvest leaves out had not happened yet. Threads yield at random places, so that on a
+// what a take leaves out had not happened yet. Threads yield at random places, so that on a
 // machine with few CPUs they meet in the middle of firings, too.
 #include <gtest/gtest.h>
 
@@ -143,27 +143,27 @@ class ParallelTest : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
   void take() { add(engine_->take()); }
-  void add(const Harvest& harvest) {
-    for (const Record& record : harvest.records) {
+  void add(const TraceData& trace_data) {
+    for (const Record& record : trace_data.records) {
       const std::uint64_t before = std::exchange(last_[record.vcpu], record.timestamp);
       EXPECT_LE(before, record.timestamp) << "of vCPU " << record.vcpu;
       ++records_[record.vcpu];
     }
-    for (const AggregateEntry& entry : harvest.aggregates) {
+    for (const AggregateEntry& entry : trace_data.aggregates) {
       counted_ += static_cast<std::uint64_t>(entry.words[0]);
     }
-    for (const auto& drops : harvest.drops) {
+    for (const auto& drops : trace_data.drops) {
       drops_ += std::accumulate(drops.begin(), drops.end(), std::uint64_t{0});
     }
-    faults_ += harvest.faults.size() + harvest.fault_reports_lost;
+    faults_ += trace_data.faults.size() + trace_data.fault_reports_lost;
   }
   /// The values that kReport's clauses trace.
   std::vector<std::int64_t> report(const FakeGuest& guest) {
     take();
     fire(0, last_[0] + 1, guest, kReport);
-    const Harvest harvest = engine_->take();
+    const TraceData trace_data = engine_->take();
     std::vector<std::int64_t> values;
-    for (const Record& record : harvest.records) {
+    for (const Record& record : trace_data.records) {
       std::int64_t value = 0;
       std::memcpy(&value, record.data.data() + engine_->ecb(record.ecb).fields[0].offset, 8);
       values.push_back(value);
@@ -297,11 +297,11 @@ TEST_F(ParallelTest, WhatAHarvestLeavesOutIsLaterThanWhatItHas) {
       },
       [&] {
         const std::uint64_t before = all_records();
-        const Harvest harvest = engine_->take();
-        for (std::size_t n = 0; n < harvest.records.size(); ++n) {
-          EXPECT_EQ(harvest.records[n].timestamp, before + n);
+        const TraceData trace_data = engine_->take();
+        for (std::size_t n = 0; n < trace_data.records.size(); ++n) {
+          EXPECT_EQ(trace_data.records[n].timestamp, before + n);
         }
-        add(harvest);
+        add(trace_data);
       },
       kFirings / 10);
   take();
@@ -445,9 +445,9 @@ class MachinesTest : public ::testing::Test {
     guest.set(ContextVariable::Tid, 100);
     engine.take();
     engine.fire(kReport, FireRecord{0, kFirings + 1, 0}, guest);
-    const Harvest harvest = engine.take();
+    const TraceData trace_data = engine.take();
     std::vector<std::int64_t> values;
-    for (const Record& record : harvest.records) {
+    for (const Record& record : trace_data.records) {
       std::int64_t value = 0;
       std::memcpy(&value, record.data.data() + engine.ecb(record.ecb).fields[0].offset, 8);
       values.push_back(value);

@@ -31,10 +31,10 @@ TEST_F(PolicyTest, RingRecordsAreHandedOverAtTheEndOnly) {
   EXPECT_TRUE(engine_->take().records.empty());
   fire(kEnd, 6);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{4, 5, 99}));
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{4, 5, 99}));
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 0u);
 }
 
 TEST_F(PolicyTest, ARecordLargerThanTheRingIsDropped) {
@@ -48,17 +48,17 @@ TEST_F(PolicyTest, FillSaysWhichVcpusAreFullAndEndStillFits) {
   fire_values(1, 2, 0);
   EXPECT_TRUE(engine_->take().filled.empty());
   fire_values(11, 30, 1);
-  const Harvest live = engine_->take();
+  const TraceData live = engine_->take();
   EXPECT_EQ(live.filled, std::vector<std::uint32_t>{1});
   EXPECT_TRUE(live.records.empty());
   fire_values(3, 3, 0);
   fire(kEnd, 40, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 2, 3, 11, 12, 13, 99}));
-  EXPECT_EQ(harvest.filled, std::vector<std::uint32_t>{1});
-  EXPECT_EQ(drops(harvest, DropKind::Principal, 1), 0u) << "fill drops nothing: it ends";
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 2, 3, 11, 12, 13, 99}));
+  EXPECT_EQ(trace_data.filled, std::vector<std::uint32_t>{1});
+  EXPECT_EQ(drops(trace_data, DropKind::Principal, 1), 0u) << "fill drops nothing: it ends";
 }
 
 TEST_F(PolicyTest, OnlyTheChosenVcpuFires) {
@@ -69,10 +69,10 @@ TEST_F(PolicyTest, OnlyTheChosenVcpuFires) {
   guest_.trapped = false;
   fire(kEnd, 9, engine_->host_vcpu());
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{3, 4, 99}));
-  for (const Record& record : harvest.records) EXPECT_EQ(record.vcpu, 1u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{3, 4, 99}));
+  for (const Record& record : trace_data.records) EXPECT_EQ(record.vcpu, 1u);
 }
 
 TEST_F(PolicyTest, AVcpuThatDoesNotExistFiresNothing) {
@@ -109,11 +109,11 @@ TEST_F(PolicyTest, ExitActsWithoutRoomForItsRecord) {
         {kProbe, kProbe}, {.buffer_size = 24});
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
   EXPECT_EQ(engine_->exit_status(), 3);
-  EXPECT_EQ(numbers(harvest), std::vector<std::int64_t>{1});
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 1u);
+  EXPECT_EQ(numbers(trace_data), std::vector<std::int64_t>{1});
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 1u);
 }
 
 TEST_F(PolicyTest, OnlyFillKeepsRoomForEnd) {
@@ -156,10 +156,10 @@ TEST_F(PolicyTest, AnAggregationThatDoesNotFitIntoAggsizeIsDropped) {
   fire(kProbe);
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_TRUE(harvest.aggregates.empty());
-  EXPECT_EQ(drops(harvest, DropKind::Aggregation), 2u);
+  EXPECT_TRUE(trace_data.aggregates.empty());
+  EXPECT_EQ(drops(trace_data, DropKind::Aggregation), 2u);
 }
 
 TEST_F(PolicyTest, DynamicDropsSayWhetherElementsWaitToBeCleaned) {
@@ -179,11 +179,11 @@ TEST_F(PolicyTest, DynamicDropsSayWhetherElementsWaitToBeCleaned) {
   store(2, kProbe, 1 + 2 * kClean);  // free
   store(3, kProbe, 2 + 2 * kClean);  // no room
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(drops(harvest, DropKind::Dynamic), 2u);
-  EXPECT_EQ(drops(harvest, DropKind::DynamicDirty), 1u);
-  EXPECT_EQ(drops(harvest, DropKind::DynamicRinse), 1u);
+  EXPECT_EQ(drops(trace_data, DropKind::Dynamic), 2u);
+  EXPECT_EQ(drops(trace_data, DropKind::DynamicDirty), 1u);
+  EXPECT_EQ(drops(trace_data, DropKind::DynamicRinse), 1u);
 }
 
 TEST(BufferPlan, HalvesWhatTheHostHasNoRoomFor) {

@@ -3,7 +3,7 @@
 // record to it, commit() copies what it holds into the principal buffers, discard() throws it away.
 //
 // commit() copies the buffer of its own vCPU at once. Other vCPUs' buffers follow when they are
-// next cleaned (cleanrate) or harvested; until then the speculation is busy and speculation() does
+// next cleaned (cleanrate) or taken; until then the speculation is busy and speculation() does
 // not give it out again. dtrace's state COMMITTING has no place here: a commit holds the program
 // lock, so a commit on the only vCPU that took part is over before anybody can ask.
 // Everything here under the program lock (shared_locks.h), but for any_to_copy().

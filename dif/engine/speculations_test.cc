@@ -49,10 +49,10 @@ TEST_F(SpeculationTest, ACommittedRecordComesWithItsFiringsTimestamp) {
   EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1})) << "the id";
   on(kCommit, 1, 0, 0, 9);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(numbers(harvest), (std::vector<std::int64_t>{7}));
-  EXPECT_EQ(harvest.records[0].timestamp, 2u);
+  ASSERT_EQ(numbers(trace_data), (std::vector<std::int64_t>{7}));
+  EXPECT_EQ(trace_data.records[0].timestamp, 2u);
 }
 
 TEST_F(SpeculationTest, ADiscardedOneLeavesNothingAndIsFreeAgain) {
@@ -77,12 +77,12 @@ TEST_F(SpeculationTest, IdsThatNameNoneActiveDoNothingAndEndTheClause) {
   }
   fire(kProbe);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{0})) << "the assignment did not run";
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
-  EXPECT_EQ(drops(harvest, DropKind::Speculation), 0u);
-  EXPECT_TRUE(harvest.faults.empty());
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{0})) << "the assignment did not run";
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 0u);
+  EXPECT_EQ(drops(trace_data, DropKind::Speculation), 0u);
+  EXPECT_TRUE(trace_data.faults.empty());
 }
 
 TEST_F(SpeculationTest, ToEndOneThatCannotBeIsAnIllegalOperation) {
@@ -92,21 +92,21 @@ TEST_F(SpeculationTest, ToEndOneThatCannotBeIsAnIllegalOperation) {
     on(kDiscard, id);
   }
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.faults.size(), 4u);
-  EXPECT_EQ(harvest.faults[0].fault.kind, FaultKind::IllegalOperation);
+  ASSERT_EQ(trace_data.faults.size(), 4u);
+  EXPECT_EQ(trace_data.faults[0].fault.kind, FaultKind::IllegalOperation);
 }
 
 TEST_F(SpeculationTest, WhenAllAreActiveThereIsNoneAvailable) {
   start_speculating({.speculations = 2});
   for (int i = 0; i < 4; ++i) fire(kBegin);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 2, 0, 0}));
-  EXPECT_EQ(drops(harvest, DropKind::SpeculationUnavailable), 2u);
-  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 0u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 2, 0, 0}));
+  EXPECT_EQ(drops(trace_data, DropKind::SpeculationUnavailable), 2u);
+  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 0u);
 }
 
 TEST_F(SpeculationTest, NoneAtAllIsNoneAvailable) {
@@ -126,11 +126,11 @@ TEST_F(SpeculationTest, OneOfSeveralVcpusIsBusyUntilItIsCleaned) {
   on(kSpeculate, 1, 9, 0, 6);  // no longer active
   fire(kBegin, 1 + kClean);    // cleans first
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 7, 8, 0, 1}));
-  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 1u);
-  EXPECT_EQ(drops(harvest, DropKind::SpeculationUnavailable), 0u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 7, 8, 0, 1}));
+  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 1u);
+  EXPECT_EQ(drops(trace_data, DropKind::SpeculationUnavailable), 0u);
 }
 
 TEST_F(SpeculationTest, ADiscardOfSeveralVcpusIsBusyUntilItIsCleaned) {
@@ -142,10 +142,10 @@ TEST_F(SpeculationTest, ADiscardOfSeveralVcpusIsBusyUntilItIsCleaned) {
   fire(kBegin, 1 + kClean);
   on(kCommit, 1, 0, 1, 2 + kClean);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 0, 1}));
-  EXPECT_EQ(drops(harvest, DropKind::SpeculationBusy), 1u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 0, 1}));
+  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 1u);
 }
 
 TEST_F(SpeculationTest, WhatWasCommittedIsHandedOverEvenBeforeItIsCleaned) {
@@ -174,11 +174,11 @@ TEST_F(SpeculationTest, AFullBufferDropsTheRecordAndKeepsTheOthers) {
   for (std::uint64_t i = 1; i <= 5; ++i) on(kSpeculate, 1, i);
   on(kCommit, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 1, 2}));
-  EXPECT_EQ(drops(harvest, DropKind::Speculation), 3u);
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 0u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 1, 2}));
+  EXPECT_EQ(drops(trace_data, DropKind::Speculation), 3u);
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 0u);
 }
 
 TEST_F(SpeculationTest, ACommitThatDoesNotFitIsOneDropAndCopiesNothing) {
@@ -187,10 +187,10 @@ TEST_F(SpeculationTest, ACommitThatDoesNotFitIsOneDropAndCopiesNothing) {
   for (std::uint64_t i = 1; i <= 3; ++i) on(kSpeculate, 1, i);
   on(kCommit, 1);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(harvest), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(drops(harvest, DropKind::Principal), 1u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 1u);
 }
 
 TEST_F(SpeculationTest, SpeculateAloneRecordsTheFiring) {
@@ -201,11 +201,11 @@ TEST_F(SpeculationTest, SpeculateAloneRecordsTheFiring) {
   fire(kProbe, 3);
   fire(kSpeculate);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(harvest.records.size(), 2u);
-  EXPECT_EQ(harvest.records[1].ecb, EcbId{2});
-  EXPECT_TRUE(harvest.records[1].data.empty());
+  ASSERT_EQ(trace_data.records.size(), 2u);
+  EXPECT_EQ(trace_data.records[1].ecb, EcbId{2});
+  EXPECT_TRUE(trace_data.records[1].data.empty());
 }
 
 TEST_F(SpeculationTest, AClauseThatEndsItsOwnSpeculationLeavesNothingForTheNextOne) {
@@ -237,11 +237,11 @@ TEST_F(SpeculationTest, AFaultKeepsTheRecordOutOfTheSpeculation) {
   fire(kProbe);
   fire(kSpeculate);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(harvest.records.size(), 1u);
-  ASSERT_EQ(harvest.faults.size(), 1u);
-  EXPECT_EQ(harvest.faults[0].action, 2u);
+  EXPECT_EQ(trace_data.records.size(), 1u);
+  ASSERT_EQ(trace_data.faults.size(), 1u);
+  EXPECT_EQ(trace_data.faults[0].action, 2u);
 }
 
 TEST_F(SpeculationTest, ARecordBesideACommitComesAfterIt) {
@@ -256,10 +256,10 @@ TEST_F(SpeculationTest, ARecordBesideACommitComesAfterIt) {
   fire(kProbe);
   fire(kSpeculate);
 
-  const Harvest harvest = engine_->take_quiescent();
+  const TraceData trace_data = engine_->take_quiescent();
 
-  ASSERT_EQ(numbers(harvest), (std::vector<std::int64_t>{1, 7, 8}));
-  EXPECT_EQ(number(harvest.records[2], 1), 9);
+  ASSERT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 7, 8}));
+  EXPECT_EQ(number(trace_data.records[2], 1), 9);
   EXPECT_EQ(engine_->exit_status(), 9);
 }
 

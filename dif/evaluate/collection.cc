@@ -58,31 +58,31 @@ void Collection::add_fault(const FaultReport& report) {
   }
 }
 
-void Collection::harvest(Harvest& harvest) {
+void Collection::take(TraceData& trace_data) {
   aggregations_.for_each([&](const AggregationBuffer::Entry& entry) {
-    harvest.aggregates.push_back({entry.aggregation,
-                                  entry.order,
-                                  {entry.key.begin(), entry.key.end()},
-                                  {entry.words.begin(), entry.words.end()}});
+    trace_data.aggregates.push_back({entry.aggregation,
+                                     entry.order,
+                                     {entry.key.begin(), entry.key.end()},
+                                     {entry.words.begin(), entry.words.end()}});
   });
   aggregations_.clear();
-  harvest.faults.insert(harvest.faults.end(), faults_.begin(), faults_.end());
+  trace_data.faults.insert(trace_data.faults.end(), faults_.begin(), faults_.end());
   faults_.clear();
-  harvest.fault_reports_lost += std::exchange(fault_reports_lost_, 0);
-  harvest.drops.push_back(std::exchange(drops_, {}));
+  trace_data.fault_reports_lost += std::exchange(fault_reports_lost_, 0);
+  trace_data.drops.push_back(std::exchange(drops_, {}));
 }
 
-void harvest_records(const std::vector<RecordBuffer*>& buffers, bool temporal, Harvest& harvest) {
-  harvest.storage.resize(buffers.size());
+void take_records(const std::vector<RecordBuffer*>& buffers, bool temporal, TraceData& trace_data) {
+  trace_data.storage.resize(buffers.size());
   std::vector<std::vector<Record>> runs(buffers.size());
   for (std::uint32_t vcpu = 0; vcpu < buffers.size(); ++vcpu) {
-    buffers[vcpu]->drain(vcpu, harvest.storage[vcpu], runs[vcpu]);
+    buffers[vcpu]->drain(vcpu, trace_data.storage[vcpu], runs[vcpu]);
   }
-  harvest.records = temporal ? merge_records(std::move(runs)) : join_records(runs);
+  trace_data.records = temporal ? merge_records(std::move(runs)) : join_records(runs);
 }
 
-void order_faults(Harvest& harvest) {
-  std::ranges::stable_sort(harvest.faults, {}, &FaultReport::timestamp);
+void order_faults(TraceData& trace_data) {
+  std::ranges::stable_sort(trace_data.faults, {}, &FaultReport::timestamp);
 }
 
 }  // namespace ringside::dif

@@ -1,8 +1,7 @@
 // The output of one vCPU's firings. Each vCPU has two of these: one that its firings fill, and one
 // that the consumer empties. Record buffers of policy Switch change hands with them; those of ring
 // and fill stay with the firings until tracing has ended.
-// Fire context: the members that clause_runner.cc uses yes; construction and members with `harvest`
-// in their names no.
+// Fire context: the members that clause_runner.cc uses yes; construction and take() no.
 #pragma once
 
 #include <array>
@@ -36,7 +35,7 @@ class Collection {
   void set_room(Room room) { room_ = room; }
 
   /// Moves everything but records out.
-  void harvest(Harvest& harvest);
+  void take(TraceData& trace_data);
 
  private:
   BufferPolicy policy_;
@@ -50,8 +49,8 @@ class Collection {
 
 /// Moves all vCPUs' records out; `buffers` by vCPU. `temporal`: merged by timestamp, else one vCPU
 /// after the other.
-void harvest_records(const std::vector<RecordBuffer*>& buffers, bool temporal, Harvest& harvest);
-/// Faults of vCPUs that were harvested one after the other, in the order of their firing.
-void order_faults(Harvest& harvest);
+void take_records(const std::vector<RecordBuffer*>& buffers, bool temporal, TraceData& trace_data);
+/// Faults of vCPUs that were taken one after the other, in the order of their firing.
+void order_faults(TraceData& trace_data);
 
 }  // namespace ringside::dif

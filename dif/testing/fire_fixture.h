@@ -55,13 +55,13 @@ class FireFixture : public ::testing::Test {
                                          engine_->ecb(record.ecb).fields[field].offset);
   }
   /// The first field of each record.
-  std::vector<std::int64_t> numbers(const Harvest& harvest) {
+  std::vector<std::int64_t> numbers(const TraceData& trace_data) {
     std::vector<std::int64_t> values;
-    for (const Record& record : harvest.records) values.push_back(number(record));
+    for (const Record& record : trace_data.records) values.push_back(number(record));
     return values;
   }
-  static std::uint64_t drops(const Harvest& harvest, DropKind kind, std::size_t vcpu = 0) {
-    return harvest.drops[vcpu][static_cast<std::size_t>(kind)];
+  static std::uint64_t drops(const TraceData& trace_data, DropKind kind, std::size_t vcpu = 0) {
+    return trace_data.drops[vcpu][static_cast<std::size_t>(kind)];
   }
 
   FakeGuest guest_;

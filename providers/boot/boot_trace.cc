@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
 
 namespace ringside::providers {
 
@@ -16,7 +17,7 @@ BootTrace::BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock,
       vcpus_(std::max(1U, machine_.vcpu_count())),
       host_reader_(machine_.memory(), kernel_.table()),
       stack_tables_(stacks == KernelTracer::Stacks::Followed
-                        ? std::optional(guest_linux::StackTables::load(kernel_.text(), kernel_))
+                        ? std::optional(guest_linux::load_stack_tables(kernel_.text(), kernel_))
                         : std::nullopt),
       contexts_(vcpus_, machine_.memory(), kernel_,
                 LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,

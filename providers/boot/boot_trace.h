@@ -13,7 +13,7 @@
 #include "providers/boot/breakpoint_setter.h"
 #include "providers/context/linux_contexts.h"
 #include "providers/dispatch/dispatch.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::providers {
 

@@ -212,14 +212,14 @@ class LeftBreakpoints {
 
 /// Restores the guest's text, and its gate; how many breakpoints there were.
 Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                            const ShimRemains& remains, guest_linux::Occupants& occupants) {
+                            const ShimRemains& remains, guest_linux::StackCheck& stack_check) {
   using Which = LeftBreakpoints::Which;
   LeftBreakpoints breakpoints(machine, kernel, remains);
   if (!breakpoints.searches_faults()) return breakpoints.restore(Which::All);
   const std::size_t others = TRY(breakpoints.restore(Which::AllButSearch));
   const auto nobody = [](vmm::PausedMachine&) { return Result<void>(); };
   const auto left =
-      remove_when_empty(machine, kernel, occupants, remains.place(), kTriesToMend, nobody);
+      remove_when_empty(machine, kernel, stack_check, remains.place(), kTriesToMend, nobody);
   if (!left) {
     return fail(left.error().code,
                 fmt::format("one breakpoint of an earlier ringside stays, with its stub, for a "
@@ -266,11 +266,11 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   TRY(kept);
   TRY(check_dead(machine, *remains));
   if (remains->is_out_of_reach()) return take_away(machine, *remains);
-  auto occupants = TRY(guest_linux::Occupants::prepare(kernel));
-  const std::size_t restored = TRY(restore(machine, kernel, *remains, occupants));
+  auto stack_check = TRY(guest_linux::StackCheck::prepare(kernel));
+  const std::size_t restored = TRY(restore(machine, kernel, *remains, stack_check));
   const std::uint64_t pages = remains->extent().size / arch::kPageSize;
   auto removed =
-      remove_when_empty(machine, kernel, occupants, remains->place(), kTriesToLeave,
+      remove_when_empty(machine, kernel, stack_check, remains->place(), kTriesToLeave,
                         [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); });
   if (!removed) {
     std::string stays = fmt::format(

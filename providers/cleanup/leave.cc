@@ -18,27 +18,27 @@ namespace {
 constexpr auto kLeaveWait = std::chrono::milliseconds(10);
 constexpr unsigned kTakeOverTries = 100;
 
-using guest_linux::Occupant;
+using guest_linux::CodeUser;
 
-bool all_in_slots(const std::vector<Occupant>& inside, const vmm::ShimPlace& place) {
-  return std::ranges::all_of(inside, [&place](const Occupant& occupant) {
-    return std::ranges::all_of(occupant.places,
+bool all_in_slots(const std::vector<CodeUser>& inside, const vmm::ShimPlace& place) {
+  return std::ranges::all_of(inside, [&place](const CodeUser& user) {
+    return std::ranges::all_of(user.places,
                                [&place](GuestVirt at) { return place.has_slot_at(at); });
   });
 }
 
-Result<std::vector<Occupant>> find_inside(vmm::PausedMachine& paused, guest_linux::Kernel& kernel,
-                                          guest_linux::Occupants& occupants,
+Result<std::vector<CodeUser>> find_inside(vmm::PausedMachine& paused, guest_linux::Kernel& kernel,
+                                          guest_linux::StackCheck& stack_check,
                                           const vmm::ShimPlace& place) {
   const vmm::PageTableReader reader(paused.memory(), kernel.table());
   const auto code = guest_linux::Kernel::AddressRange::of(place.base, place.bytes);
-  return occupants.find(paused, reader, kernel, code);
+  return stack_check.find(paused, reader, kernel, code);
 }
 
 }  // namespace
 
 Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                               guest_linux::Occupants& occupants, vmm::ShimPlace place,
+                               guest_linux::StackCheck& stack_check, vmm::ShimPlace place,
                                LeaveTries tries,
                                const std::function<Result<void>(vmm::PausedMachine&)>& remove) {
   Result<void> stays;
@@ -50,7 +50,7 @@ Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kerne
       const bool ended = paused.error().code == ErrorCode::MachineGone;
       return ended ? Result<void>() : tl::make_unexpected(paused.error());
     }
-    const auto inside = find_inside(*paused, kernel, occupants, place);
+    const auto inside = find_inside(*paused, kernel, stack_check, place);
     if (inside && inside->empty()) return remove(*paused);
     in_slots = inside && all_in_slots(*inside, place) ? in_slots + 1 : 0;
     stays = inside ? fail(ErrorCode::Invalid, inside->front().name + " is inside")
@@ -65,16 +65,16 @@ Result<std::unique_ptr<vmm::Shim>> take_over_kept(vmm::Machine& machine,
   const auto kept = TRY(vmm::ShimRemains::find(machine.memory(), facts));
   if (!kept || !kept->is_retired()) return nullptr;  // installing says what is in the way
   TRY(guest_linux::check_kept(machine.memory(), kernel, kept->extent()));
-  auto occupants = TRY(guest_linux::Occupants::prepare(kernel));
+  auto stack_check = TRY(guest_linux::StackCheck::prepare(kernel));
   Result<void> unclear;
   for (unsigned n = 0; n < kTakeOverTries; ++n) {
     if (n > 0) std::this_thread::sleep_for(kLeaveWait);
     auto paused = TRY(vmm::PausedMachine::pause(machine));
-    const auto inside = find_inside(paused, kernel, occupants, kept->place());
+    const auto inside = find_inside(paused, kernel, stack_check, kept->place());
     if (inside && all_in_slots(*inside, kept->place())) {
       std::vector<GuestVirt> places;
-      for (const Occupant& occupant : *inside) {
-        places.insert(places.end(), occupant.places.begin(), occupant.places.end());
+      for (const CodeUser& user : *inside) {
+        places.insert(places.end(), user.places.begin(), user.places.end());
       }
       return kept->take_over(paused, facts, places);
     }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/stacks/occupants.h"
+#include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 
@@ -19,11 +19,12 @@ struct LeaveTries {
   unsigned in_slots = 0;  // of those in a row where all stand in slots, in which a task may sleep
 };
 
-/// Looks whether a vCPU or a task of the guest is inside `place`, as `occupants`, of this `kernel`,
-/// tell. `remove` is called once, in the pause in which nobody was there, and its error is the
-/// answer. Invalid, with who is inside, when somebody always was. Fine when the machine has ended.
+/// Looks whether a vCPU or a task of the guest is inside `place`, as `stack_check`, of this
+/// `kernel`, tell. `remove` is called once, in the pause in which nobody was there, and its error
+/// is the answer. Invalid, with who is inside, when somebody always was. Fine when the machine has
+/// ended.
 Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                               guest_linux::Occupants& occupants, vmm::ShimPlace place,
+                               guest_linux::StackCheck& stack_check, vmm::ShimPlace place,
                                LeaveTries tries,
                                const std::function<Result<void>(vmm::PausedMachine&)>& remove);
 

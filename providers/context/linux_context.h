@@ -16,7 +16,7 @@
 #include "providers/dispatch/binding.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/shim.h"
 

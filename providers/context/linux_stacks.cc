@@ -10,6 +10,7 @@
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_size.h"
+#include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/read_ahead.h"
 
 namespace ringside::providers {
@@ -52,10 +53,10 @@ bool LinuxContext::at_function_edge() const {
 }
 
 Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {
-  using Start = guest_linux::StackTables::Start;
+  using Start = guest_linux::WalkStart;
   if (parts_.stack_tables == nullptr || registers_.in_user_mode()) return 0;
   const Start start = at_function_edge() ? Start::Caller : Start::Here;
-  return parts_.stack_tables->unwind(kernel_reader_, registers_, start, frames);
+  return guest_linux::unwind(*parts_.stack_tables, kernel_reader_, registers_, start, frames);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::caller() const {

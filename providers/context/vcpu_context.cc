@@ -3,7 +3,7 @@
 namespace ringside::providers {
 
 VcpuContext::VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
-                         const std::optional<LinuxInside>& inside)
+                         const std::optional<LinuxVcpu>& inside)
     : vcpus_(vcpus),
       kernel_(inside ? &inside->kernel : nullptr),
       linux_(inside ? &inside->context : nullptr),

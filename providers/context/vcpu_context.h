@@ -19,7 +19,7 @@
 namespace ringside::providers {
 
 /// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
-struct LinuxInside {
+struct LinuxVcpu {
   const guest_linux::Kernel& kernel;
   LinuxContext& context;  // the vCPU's
 };
@@ -28,7 +28,7 @@ class VcpuContext final : public dif::GuestContext {
  public:
   /// `memory` must outlive it. `vcpus`: of the machine. `inside`: empty where no Linux is known.
   VcpuContext(const vmm::GuestMemory& memory, unsigned vcpus,
-              const std::optional<LinuxInside>& inside);
+              const std::optional<LinuxVcpu>& inside);
   VcpuContext(const VcpuContext&) = delete;
   VcpuContext& operator=(const VcpuContext&) = delete;
 

@@ -44,7 +44,7 @@ class Vcpu : public ::testing::Test {
   FakeKernel kernel_;
   RunTimes run_times_;
   LinuxContext linux_{memory_.memory(), kernel_, run_times_};
-  VcpuContext with_linux_{memory_.memory(), 2, LinuxInside{kernel_, linux_}};
+  VcpuContext with_linux_{memory_.memory(), 2, LinuxVcpu{kernel_, linux_}};
   VcpuContext bare_{memory_.memory(), 2, std::nullopt};
   vmm::FakeStoppedVcpu vcpu_{1};
 };

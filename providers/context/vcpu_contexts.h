@@ -24,8 +24,8 @@ class VcpuContexts {
                const std::optional<LinuxGuest>& guest) {
     if (guest) online_.emplace(guest->kernel);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
-      std::optional<LinuxInside> inside;
-      if (guest) inside.emplace(LinuxInside{guest->kernel, guest->contexts[vcpu]});
+      std::optional<LinuxVcpu> inside;
+      if (guest) inside.emplace(LinuxVcpu{guest->kernel, guest->contexts[vcpu]});
       contexts_.emplace_back(memory, vcpus, inside);
     }
   }

@@ -94,12 +94,12 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
   trap_.address = kShared;
   dispatcher_.on_trap(trap_);
 
-  const dif::Harvest harvest = engine_.take_quiescent();
-  ASSERT_EQ(harvest.records.size(), 2u);
-  EXPECT_EQ(harvest.records[0].vcpu, 1u);
-  ASSERT_EQ(harvest.aggregates.size(), 1u);
-  EXPECT_EQ(harvest.aggregates[0].words[0], 2);
-  ASSERT_EQ(harvest.faults.size(), 1u) << "the clause that reads past the end of memory";
+  const dif::TraceData trace_data = engine_.take_quiescent();
+  ASSERT_EQ(trace_data.records.size(), 2u);
+  EXPECT_EQ(trace_data.records[0].vcpu, 1u);
+  ASSERT_EQ(trace_data.aggregates.size(), 1u);
+  EXPECT_EQ(trace_data.aggregates[0].words[0], 2);
+  ASSERT_EQ(trace_data.faults.size(), 1u) << "the clause that reads past the end of memory";
 }
 
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
@@ -116,9 +116,9 @@ TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
   events.on_event(vcpu, {vmm::VcpuEvent::Kind::PortOut, 0, {0x3f8, 1, 1, 'x'}});
 
   EXPECT_TRUE(sink_.in_fire_context);
-  const dif::Harvest harvest = engine_.take_quiescent();
-  ASSERT_EQ(harvest.aggregates.size(), 1u);
-  EXPECT_EQ(std::memcmp(harvest.aggregates[0].key.data(), "workload", 9), 0);
+  const dif::TraceData trace_data = engine_.take_quiescent();
+  ASSERT_EQ(trace_data.aggregates.size(), 1u);
+  EXPECT_EQ(std::memcmp(trace_data.aggregates[0].key.data(), "workload", 9), 0);
   EXPECT_EQ(vcpu.fetched, 1u);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::providers {
 namespace {
 
@@ -128,7 +130,8 @@ std::optional<Registers> FiringPause::at_probe(unsigned vcpu, const Registers& n
       if (is_this) return slot.kept.registers;
     }
   }
-  if (shim_ == nullptr || !shim_->contains(GuestVirt(now.rip))) return std::nullopt;
+  if (shim_ == nullptr || !shim_->contains(GuestVirt(now.*arch::kProgramCounter)))
+    return std::nullopt;
   const auto waiting = shim_->waiting(GuestVirt(now.gs_base));
   return waiting ? waiting : shim_->waiting(GuestVirt(now.kernel_gs_base));
 }

@@ -64,7 +64,7 @@ struct ClockAccuracy {
 
 class GuestClock {
  public:
-  /// Longer than any trap waits for us: the shim's patience is 3 s at most while we do not answer.
+  /// Longer than any trap waits for us: the shim's timeout is 3 s at most while we do not answer.
   static constexpr std::uint64_t kBelievedSeconds = 5;
   /// So many traps, one after the other, show that the TSC was set.
   static constexpr unsigned kAgreeing = 3;

@@ -39,15 +39,15 @@ class ParallelFire : public ::testing::Test {
     engine_.enable(0, kTrap, {"fbt", "vmlinux", "f", "entry"});
     engine_.enable(1, kTrap, {"fbt", "vmlinux", "f", "entry"});
   }
-  void add(const dif::Harvest& harvest) {
-    records_ += harvest.records.size();
-    for (const dif::AggregateEntry& entry : harvest.aggregates) {
+  void add(const dif::TraceData& trace_data) {
+    records_ += trace_data.records.size();
+    for (const dif::AggregateEntry& entry : trace_data.aggregates) {
       counted_ += static_cast<std::uint64_t>(entry.words[0]);
     }
-    for (const auto& drops : harvest.drops) {
+    for (const auto& drops : trace_data.drops) {
       for (const std::uint64_t drop : drops) EXPECT_EQ(drop, 0u);
     }
-    EXPECT_TRUE(harvest.faults.empty());
+    EXPECT_TRUE(trace_data.faults.empty());
   }
   /// Each vCPU traps kTraps times and waits for the answer, as `answer` has it, while the consumer
   /// takes and the clock is told of pauses.

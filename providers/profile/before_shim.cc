@@ -2,16 +2,18 @@
 
 #include <cstdint>
 
+#include "vmm/arch/arch.h"
+
 namespace ringside::providers {
 namespace {
 
 /// Words that the shim may have pushed below it, and between a jump's return address and those.
 constexpr unsigned kMostPushed = 6, kMostOfJump = kMostPushed + sizeof(arch::InterruptFrame) / 8;
 
-/// The tracepoint that brought a vCPU here; rsp and rflags as they were there.
+/// The tracepoint that brought a vCPU here; the stack pointer and the flags as they were there.
 struct Origin {
   GuestVirt place;
-  std::uint64_t rsp, rflags;
+  std::uint64_t stack, flags;
 };
 
 /// An int3 in kernel mode pushes the kernel's cs and ss. The frame leads to what follows the int3,
@@ -43,7 +45,8 @@ std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Shim& shim,
 std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
                                   const GuestReader& kernel) {
   for (unsigned pushed = 0; pushed <= kMostOfJump; ++pushed) {
-    const GuestVirt at = GuestVirt(now.rsp).wrapping_add(pushed * sizeof(std::uint64_t));
+    const GuestVirt at =
+        GuestVirt(now.*arch::kStackPointer).wrapping_add(pushed * sizeof(std::uint64_t));
     auto origin = pushed <= kMostPushed ? origin_of_int3(at, now, shim, kernel) : std::nullopt;
     if (!origin) origin = origin_of_jump(at, shim, kernel);
     if (origin) return origin;
@@ -56,15 +59,15 @@ std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
 std::optional<Registers> before_shim(const Registers& now, const vmm::Shim& shim,
                                      const GuestReader& kernel) {
   Registers before = now;
-  if (const auto place = shim.displaced_from(GuestVirt(now.rip))) {
-    before.rip = place->raw();
+  if (const auto place = shim.displaced_from(GuestVirt(now.*arch::kProgramCounter))) {
+    before.*arch::kProgramCounter = place->raw();
     return before;
   }
   const auto origin = find_origin(now, shim, kernel);
   if (!origin) return std::nullopt;
-  before.rip = origin->place.raw();
-  before.rsp = origin->rsp;
-  before.rflags = origin->rflags;
+  before.*arch::kProgramCounter = origin->place.raw();
+  before.*arch::kStackPointer = origin->stack;
+  before.rflags = origin->flags;
   return before;
 }
 

@@ -20,6 +20,7 @@
 #include "providers/fire/guest_clock.h"
 #include "providers/profile/profile.h"
 #include "providers/profile/sample_pace.h"
+#include "vmm/arch/arch.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 
@@ -79,7 +80,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   };
   Seen look_at(const Registers& registers, unsigned vcpu) const;
   bool is_in_shim(const Registers& registers) const {
-    return shim_ != nullptr && shim_->contains(GuestVirt(registers.rip));
+    return shim_ != nullptr && shim_->contains(GuestVirt(registers.*arch::kProgramCounter));
   }
   void fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64_t tag);
   void fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment);

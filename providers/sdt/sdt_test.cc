@@ -451,8 +451,8 @@ TEST_F(Sdt, AFunctionThatDoesNotDecodeIsRefused) {
   EXPECT_NE(refusal().find("does not decode"), std::string::npos);
 }
 
-TEST(StackMarks, ForgetTheOldestOfTooMany) {
-  StackMarks marks;
+TEST(StackPointerSet, ForgetTheOldestOfTooMany) {
+  StackPointerSet marks;
   for (std::uint64_t stack = 1; stack <= 40; ++stack) marks.put(stack);
 
   EXPECT_TRUE(marks.take(40));

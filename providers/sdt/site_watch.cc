@@ -6,7 +6,7 @@
 
 namespace ringside::providers {
 
-void StackMarks::put(std::uint64_t stack) {
+void StackPointerSet::put(std::uint64_t stack) {
   for (auto& mark : marks_) {
     if (mark.load(std::memory_order_relaxed) == stack) return;
   }
@@ -17,7 +17,7 @@ void StackMarks::put(std::uint64_t stack) {
   marks_[oldest_.fetch_add(1, std::memory_order_relaxed) % kMost].store(stack);
 }
 
-bool StackMarks::take(std::uint64_t stack) {
+bool StackPointerSet::take(std::uint64_t stack) {
   for (auto& mark : marks_) {
     std::uint64_t found = stack;
     if (mark.load(std::memory_order_relaxed) == stack && mark.compare_exchange_strong(found, 0)) {

@@ -18,7 +18,7 @@ namespace ringside::providers {
 
 /// Stack pointers of tasks and interrupts that are between two places. Of too many the oldest may
 /// be forgotten.
-class StackMarks {
+class StackPointerSet {
  public:
   void put(std::uint64_t stack);
   /// Whether it was there; it is not any more.
@@ -71,7 +71,7 @@ class SiteWatch {
   const bool comes_back_;  // the target's code may come to where we stand after the site
   const std::uint64_t stack_bytes_;
   /// Of After and Edges: came by the target, by an edge. Of Before: has fired.
-  mutable StackMarks by_target_, by_edge_, fired_;
+  mutable StackPointerSet by_target_, by_edge_, fired_;
   const SiteArrival at_place_, at_target_, at_edge_;
 };
 

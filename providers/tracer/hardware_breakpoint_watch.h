@@ -31,7 +31,7 @@ class HardwareBreakpointWatch final : public vmm::TrapSink {
   /// reason, when none can stand where it has to.
   Result<void> prepare();
   /// All traps go on to `next`, which must outlive them.
-  void lead_to(vmm::TrapSink& next) { next_ = &next; }
+  void forward_to(vmm::TrapSink& next) { next_ = &next; }
 
   void on_trap(const vmm::Trap& trap) override;
   bool needs_poller(GuestVirt address) const override {

@@ -45,7 +45,7 @@ class WatchOfHardwareBreakpoints : public testing::Test {
     table_->use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
                       [](auto&, auto) { return false; });
     watch_.emplace(machine_, kernel_, *table_);
-    watch_->lead_to(next_);
+    watch_->forward_to(next_);
     EXPECT_TRUE(table_->examine_and_add(at(kJumping)));
     const auto prepared = watch_->prepare();
     EXPECT_TRUE(prepared) << prepared.error().message;

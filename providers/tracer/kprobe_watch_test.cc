@@ -40,7 +40,7 @@ class WatchOfKprobes : public ::testing::Test {
                   {0x380, "end"}});
     table_.emplace(machine_, shim_, kernel_);
     watch_.emplace(machine_, kernel_, *table_);
-    watch_->lead_to(next_);
+    watch_->forward_to(next_);
     add(at(kProbed));
     const auto prepared = watch_->prepare();
     EXPECT_TRUE(prepared) << prepared.error().message;

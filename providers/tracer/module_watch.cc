@@ -15,8 +15,8 @@ constexpr const char* kLoader = "do_init_module";
 
 }  // namespace
 
-ModuleWatch::ModuleWatch(std::uint64_t patience)
-    : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), patience_(patience) {
+ModuleWatch::ModuleWatch(std::uint64_t timeout)
+    : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), timeout_(timeout) {
   entries_.reserve(kMostWaiting);  // a firing must not allocate
 }
 
@@ -47,7 +47,7 @@ bool ModuleWatch::keeps(const vmm::Trap& trap) {
     entries_.erase(entry);
     return false;
   }
-  entry->has_gone_on = monotonic_ns() - entry->since >= patience_;
+  entry->has_gone_on = monotonic_ns() - entry->since >= timeout_;
   return !entry->has_gone_on;
 }
 

@@ -24,18 +24,18 @@ class ModuleWatch final : public vmm::TrapSink {
  public:
   /// A vCPU is kept no longer than this, in nanoseconds: interrupts are off meanwhile, and a
   /// guest's watchdogs wait for 20 s and more.
-  static constexpr std::uint64_t kPatience = 5'000'000'000;
+  static constexpr std::uint64_t kTimeout = 5'000'000'000;
   /// So many at once; more are not kept.
   static constexpr std::size_t kMostWaiting = 256;
 
-  explicit ModuleWatch(std::uint64_t patience = kPatience);
+  explicit ModuleWatch(std::uint64_t timeout = kTimeout);
 
   /// Makes its own tracepoint. Unsupported, with the reason, when none can stand where it has to.
   Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
   /// The same for tests, where the place is known.
   void watch(GuestVirt place) { place_ = place; }
   /// All traps go on to `next`, which must outlive them.
-  void lead_to(vmm::TrapSink& next) { next_ = &next; }
+  void forward_to(vmm::TrapSink& next) { next_ = &next; }
 
   void on_trap(const vmm::Trap& trap) override { next_->on_trap(trap); }
   bool needs_poller(GuestVirt address) const override {
@@ -66,7 +66,7 @@ class ModuleWatch final : public vmm::TrapSink {
   std::optional<GuestVirt> place_;
   vmm::TrapSink* next_ = nullptr;
   const UniqueFd event_;
-  const std::uint64_t patience_;
+  const std::uint64_t timeout_;
 
   BriefLock lock_;  // of what follows
   std::vector<Entry> entries_;

@@ -20,8 +20,8 @@ class PolledNext final : public vmm::TrapSink {
 
 class Watch : public ::testing::Test {
  protected:
-  explicit Watch(std::uint64_t patience = UINT64_MAX) : watch_(patience) {
-    watch_.lead_to(next_);
+  explicit Watch(std::uint64_t timeout = UINT64_MAX) : watch_(timeout) {
+    watch_.forward_to(next_);
     watch_.watch(kPlace);
   }
   static vmm::Trap trap(GuestVirt structure, std::uint64_t tsc, GuestVirt at = kPlace) {

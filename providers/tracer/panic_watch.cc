@@ -12,7 +12,7 @@ std::optional<std::uint32_t> PanicWatch::look(const guest_linux::Kernel& kernel,
     return std::nullopt;
   }
   if (!since_) since_ = now;
-  return now - *since_ >= kPatience ? cpu : std::nullopt;
+  return now - *since_ >= kSeenFor ? cpu : std::nullopt;
 }
 
 }  // namespace ringside::providers

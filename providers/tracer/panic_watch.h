@@ -16,9 +16,9 @@ class PanicWatch {
  public:
   using Clock = std::chrono::steady_clock;
   /// So long it may take until a machine that ends with its kernel says so.
-  static constexpr std::chrono::seconds kPatience{3};
+  static constexpr std::chrono::seconds kSeenFor{3};
 
-  /// The CPU on which it did, once that has been seen for kPatience. `memory` is the kernel's.
+  /// The CPU on which it did, once that has been seen for kSeenFor. `memory` is the kernel's.
   std::optional<std::uint32_t> look(const guest_linux::Kernel& kernel, const GuestReader& memory,
                                     Clock::time_point now);
 

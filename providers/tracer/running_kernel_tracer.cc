@@ -15,6 +15,7 @@
 #include "providers/instr/instr.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
 #include "vmm/linux/tsc.h"
 
 namespace ringside::providers {
@@ -64,14 +65,14 @@ class RunningKernelTracer::Trace final : public KernelTrace {
                  [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (tracer_.table_.size() == 0) return traps;
-    tracer_.kprobes_->lead_to(dispatcher_);
+    tracer_.kprobes_->forward_to(dispatcher_);
     vmm::TrapSink* first = &*tracer_.kprobes_;
     if (tracer_.modules_) {
-      tracer_.modules_->lead_to(*first);
+      tracer_.modules_->forward_to(*first);
       first = &*tracer_.modules_;
     }
     if (tracer_.hardware_) {
-      tracer_.hardware_->lead_to(*first);
+      tracer_.hardware_->forward_to(*first);
       first = &*tracer_.hardware_;
     }
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *first});
@@ -126,7 +127,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
  private:
   std::optional<StackTables> load_stack_tables(Stacks stacks) {
     if (stacks == Stacks::Unused) return std::nullopt;
-    std::optional<StackTables> tables = StackTables::load(host_reader_, tracer_.kernel_);
+    std::optional<StackTables> tables =
+        guest_linux::load_stack_tables(host_reader_, tracer_.kernel_);
     tables->set_moved(moved_by(tracer_.table_));
     slots_told_ = tracer_.table_.slots().size();
     return tables;
@@ -186,7 +188,7 @@ std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
       if (stack_tables_) {
         const vmm::PageTableReader reader(tracer_.machine_.memory(), tracer_.kernel_.table());
         change_stack_tables(
-            [&] { stack_tables_->put_module(reader, orc_layout_, *structure, module->text); });
+            [&] { put_module(*stack_tables_, reader, orc_layout_, *structure, module->text); });
       }
       taken_ = true;
       return std::move(*module);
@@ -246,13 +248,13 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
   if (traps) {
     watch_kprobes();
     // If this fails it will fail at the end, too, and say why.
-    const auto occupants = prepare_occupants();
+    const auto stack_check = prepare_stack_check();
     if (form_ == TrapForm::JumpsWhereTheyMay) {
-      if (occupants) {
+      if (stack_check) {
         use_jumps();
         watch_hardware_breakpoints();
       } else {
-        notice("all probes are breakpoints: " + occupants.error().message);
+        notice("all probes are breakpoints: " + stack_check.error().message);
       }
     }
   }
@@ -264,11 +266,11 @@ void RunningKernelTracer::use_jumps() {
   table_.use_jumps(
       [this](vmm::PausedMachine& paused, std::span<const Range> ranges) {
         const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
-        return occupants_->words_in(paused, reader, kernel_, ranges);
+        return stack_check_->words_in(paused, reader, kernel_, ranges);
       },
       [this](vmm::PausedMachine& paused, Range code) -> Result<bool> {
         const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
-        return !TRY(occupants_->find(paused, reader, kernel_, code)).empty();
+        return !TRY(stack_check_->find(paused, reader, kernel_, code)).empty();
       });
 }
 
@@ -303,10 +305,10 @@ Result<void> RunningKernelTracer::end_fault_search() {
   const auto restore = [this](vmm::PausedMachine& paused) {
     return table_.disarm_fault_search(paused);
   };
-  auto occupants = prepare_occupants();
-  const auto done = occupants ? remove_when_empty(machine_, kernel_, **occupants, shim_.place(),
-                                                  kFaultTries, restore)
-                              : tl::make_unexpected(occupants.error());
+  auto stack_check = prepare_stack_check();
+  const auto done = stack_check ? remove_when_empty(machine_, kernel_, **stack_check, shim_.place(),
+                                                    kFaultTries, restore)
+                                : tl::make_unexpected(stack_check.error());
   if (done) return {};
   return fail(done.error().code,
               fmt::format("one breakpoint and the stub stay in the guest, for a fault that its "
@@ -314,9 +316,9 @@ Result<void> RunningKernelTracer::end_fault_search() {
                           done.error().message));
 }
 
-Result<guest_linux::Occupants*> RunningKernelTracer::prepare_occupants() {
-  if (!occupants_) occupants_ = TRY(guest_linux::Occupants::prepare(kernel_));
-  return &*occupants_;
+Result<guest_linux::StackCheck*> RunningKernelTracer::prepare_stack_check() {
+  if (!stack_check_) stack_check_ = TRY(guest_linux::StackCheck::prepare(kernel_));
+  return &*stack_check_;
 }
 
 void RunningKernelTracer::retire() {
@@ -363,8 +365,8 @@ bool RunningKernelTracer::take_out_shim() {
 }
 
 Result<void> RunningKernelTracer::leave() {
-  auto* const occupants = TRY(prepare_occupants());
-  return remove_when_empty(machine_, kernel_, *occupants, shim_.place(), kLeaveTries,
+  auto* const stack_check = TRY(prepare_stack_check());
+  return remove_when_empty(machine_, kernel_, *stack_check, shim_.place(), kLeaveTries,
                            [this](vmm::PausedMachine& paused) { return shim_.remove(paused); });
 }
 

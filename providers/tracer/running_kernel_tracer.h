@@ -19,7 +19,7 @@
 #include "providers/tracer/panic_watch.h"
 #include "providers/tracer/trap_points.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/stacks/occupants.h"
+#include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 
@@ -58,7 +58,7 @@ class RunningKernelTracer final : public KernelTracer {
   bool take_out_shim();
   Result<void> leave();
   Result<void> end_fault_search();
-  Result<guest_linux::Occupants*> prepare_occupants();
+  Result<guest_linux::StackCheck*> prepare_stack_check();
   void notice(std::string text);
   void watch_kprobes();
   void watch_hardware_breakpoints();
@@ -78,7 +78,7 @@ class RunningKernelTracer final : public KernelTracer {
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
   mutable PanicWatch panic_;
-  std::optional<guest_linux::Occupants> occupants_;  // once tracing has begun with tracepoints
+  std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with tracepoints
   bool retired_ = false;
 
   std::atomic<std::uint64_t> retired_places_ = 0;  // since the guest changed its code

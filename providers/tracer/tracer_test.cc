@@ -68,9 +68,9 @@ class OwnGuest : public ::testing::Test {
   }
   /// Records of these probes, of all that was recorded since the last call.
   std::size_t records_of(const std::vector<Probe>& probes) {
-    const dif::Harvest harvest = engine_->take();
+    const dif::TraceData trace_data = engine_->take();
     return static_cast<std::size_t>(
-        std::ranges::count_if(harvest.records, [&](const dif::Record& record) {
+        std::ranges::count_if(trace_data.records, [&](const dif::Record& record) {
           return std::ranges::find(probes, engine_->ecb(record.ecb).probe, &Probe::id) !=
                  probes.end();
         }));
@@ -116,13 +116,13 @@ TEST_F(OwnGuest, IsToldOfEventsFromStartToStopAndOfNoOthers) {
 
   EXPECT_EQ(machine_.fake.sink, nullptr);
   EXPECT_FALSE(machine_.fake.wants(Kind::PortOut));
-  const dif::Harvest harvest = engine_->take_quiescent();
-  ASSERT_EQ(harvest.records.size(), 2u);
-  EXPECT_EQ(harvest.records[0].vcpu, 1u);
-  EXPECT_EQ(value_of(harvest.records[0]), 0x3f8u);
-  EXPECT_EQ(value_of(harvest.records[1]), 0x80u);
-  ASSERT_EQ(harvest.aggregates.size(), 1u);
-  EXPECT_EQ(harvest.aggregates[0].words[0], 2);
+  const dif::TraceData trace_data = engine_->take_quiescent();
+  ASSERT_EQ(trace_data.records.size(), 2u);
+  EXPECT_EQ(trace_data.records[0].vcpu, 1u);
+  EXPECT_EQ(value_of(trace_data.records[0]), 0x3f8u);
+  EXPECT_EQ(value_of(trace_data.records[1]), 0x80u);
+  ASSERT_EQ(trace_data.aggregates.size(), 1u);
+  EXPECT_EQ(trace_data.aggregates[0].words[0], 2);
 }
 
 TEST_F(OwnGuest, DoesNotStartWhereTheHostTellsNothing) {
@@ -180,9 +180,9 @@ TEST_F(OwnGuest, EventsComeAndGoWhileOthersFire) {
   read_port();
   write_port(3);
   tracer_->stop();
-  const dif::Harvest harvest = engine_->take_quiescent();
-  ASSERT_EQ(harvest.records.size(), 1u);
-  EXPECT_EQ(value_of(harvest.records[0]), 3u);
+  const dif::TraceData trace_data = engine_->take_quiescent();
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  EXPECT_EQ(value_of(trace_data.records[0]), 3u);
 }
 
 TEST_F(OwnGuest, OfWhichNothingWasWantedTellsWhatIsAdded) {
@@ -300,9 +300,9 @@ TEST_F(OwnGuest, IsSampledByPcAndVcpuOnTheVcpusThreads) {
   sink->on_sample(vcpus[0], machine_.fake.sampled);
 
   EXPECT_EQ(pauses, 1u) << "to begin to listen; none for the samples";
-  const dif::Harvest harvest = engine_->take_quiescent();
-  ASSERT_EQ(harvest.records.size(), 8u);
-  for (const dif::Record& record : harvest.records) {
+  const dif::TraceData trace_data = engine_->take_quiescent();
+  ASSERT_EQ(trace_data.records.size(), 8u);
+  for (const dif::Record& record : trace_data.records) {
     EXPECT_EQ(value_of(record), kPc + record.vcpu);
   }
 }

@@ -44,7 +44,7 @@ void drive_ports(std::span<const std::byte> bytes) {
   CHECK(bus.add(kPm1Event, AcpiPm::kPorts, pm) && bus.add(kReset, ResetControl::kPorts, reset));
   CHECK(bus.add(kPvpanic, Pvpanic::kPorts, pvpanic));
 
-  Script script(bytes);
+  FuzzScript script(bytes);
   std::array<std::byte, 8> data{};
   while (!script.at_end()) {
     const auto what = script.take<U8>();
@@ -81,7 +81,7 @@ void drive_uart(std::span<const std::byte> bytes) {
       },
       [&rooms] { ++rooms; });
 
-  Script script(bytes);
+  FuzzScript script(bytes);
   while (!script.at_end()) {
     const auto what = script.take<U8>();
     const std::uint64_t offset = what / 4 % Uart16550::kPorts;

@@ -27,7 +27,7 @@ void repeat(std::span<const std::byte> text, std::size_t offset, std::span<std::
 
 }  // namespace
 
-GuestInput::GuestInput(Script& script) {
+GuestInput::GuestInput(FuzzScript& script) {
   const std::size_t count = std::min<std::size_t>(script.take<std::uint8_t>(), kMostPieces);
   for (std::size_t n = 0; n < count && !script.at_end(); ++n) {
     const auto head = script.take<PieceHead>();

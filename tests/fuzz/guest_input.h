@@ -40,7 +40,7 @@ inline constexpr std::uint16_t kRepeats = 0x8000;
 class GuestInput final : public GuestReader {
  public:
   /// Takes the pieces from the front; the rest of the script is the target's.
-  explicit GuestInput(Script& script);
+  explicit GuestInput(FuzzScript& script);
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
   /// From the beginning: what reads in the same order gets the same.

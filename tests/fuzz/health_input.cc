@@ -131,7 +131,7 @@ std::vector<std::string> texts_of(const HealthReport& report) {
 }  // namespace
 
 std::size_t read_health(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput guest(script);
   const HealthReport report = report_of(guest);
   CHECK(texts_of(report_of(guest)) == texts_of(report));

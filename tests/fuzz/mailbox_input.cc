@@ -30,7 +30,9 @@ GuestVirt tracepoint(unsigned number) {
 /// The guest's side of the region, and what it must find there.
 class SharedData final : public TrapSink {
  public:
-  SharedData(std::span<std::byte> data, Script& script) : bytes_(data), script_(script) { keep(); }
+  SharedData(std::span<std::byte> data, FuzzScript& script) : bytes_(data), script_(script) {
+    keep();
+  }
 
   void keep() {
     std::ranges::copy(bytes_, before_.begin());
@@ -107,7 +109,7 @@ class SharedData final : public TrapSink {
   }
 
   std::span<std::byte> bytes_;
-  Script& script_;
+  FuzzScript& script_;
   std::array<std::byte, kShared> before_;
 };
 
@@ -129,7 +131,7 @@ void ask(const InstalledShim& shim, Word percpu) {
   CHECK(!registers || registers->gs_base == percpu);
 }
 
-void host_step(InstalledShim& shim, SharedData& data, Script& script) {
+void host_step(InstalledShim& shim, SharedData& data, FuzzScript& script) {
   const auto what = script.take<std::uint8_t>();
   switch (what % 8) {
     case 0: data.step(); break;
@@ -172,7 +174,7 @@ void race(InstalledShim& shim, SharedData& data, std::span<std::byte> boxes,
 }  // namespace
 
 std::size_t serve_mailboxes(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   PlainRegion region(script.take<std::uint8_t>() % 2 == 0 ? Reach::Mapped : Reach::Copied);
   std::memcpy(region.bytes().data(), shim_image, shim_image_size);
   InstalledShim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,

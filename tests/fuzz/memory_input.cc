@@ -21,7 +21,7 @@ void check_info(const VmcoreInfo& info) {
   CHECK(again && again->text() == info.text() && again->release() == info.release());
 }
 
-void check_copies(const KernelMemory& kernel, Script& script) {
+void check_copies(const KernelMemory& kernel, FuzzScript& script) {
   const GuestVirt from(*kernel.info().symbol("_stext"));
   const GuestVirt at(script.take<std::uint64_t>());
   const std::uint64_t size = script.take<std::uint32_t>();
@@ -38,7 +38,7 @@ void check_copies(const KernelMemory& kernel, Script& script) {
 }  // namespace
 
 std::size_t read_vmcoreinfo(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput pieces(script);
   InputMachine machine(pieces, script.take<std::uint64_t>());
   const auto all = find_vmcoreinfo(machine.memory(), [](const VmcoreInfo&) { return true; });

@@ -43,7 +43,7 @@ void check_map(const MemoryMap& map) {
 }  // namespace
 
 std::size_t read_monitor_memory(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const std::string_view memdevs = text_of(script.take_bytes(script.take<std::uint16_t>()));
   const std::string_view address = text_of(script.take_bytes(script.take<std::uint8_t>()));
   const std::string_view tree = text_of(script.take_bytes(input.size()));

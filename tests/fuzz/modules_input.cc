@@ -107,7 +107,7 @@ std::vector<std::size_t> look(const GuestInput& guest) {
 }  // namespace
 
 std::size_t read_modules(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput guest(script);
   const auto first = look(guest);
   CHECK(look(guest) == first);

@@ -21,7 +21,7 @@ using namespace vmm;
 
 constexpr std::size_t kMostRequests = 12;
 // Nobody waits for it: what the peer says is there, and then it hangs up.
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kTimeout(60);
 
 /// The peer's end takes what is sent to it and never looks.
 class Peer {
@@ -68,7 +68,7 @@ std::string framed(std::string_view payload) {
 
 constexpr std::uint8_t kRaw = 1;  // bytes as they are, not a packet with its checksum
 
-std::string take_packets(Script& script) {
+std::string take_packets(FuzzScript& script) {
   constexpr std::size_t kMost = 128 << 10;
   std::string words;
   while (!script.at_end() && words.size() < kMost) {
@@ -97,10 +97,10 @@ std::size_t request(GdbRemote& stub, unsigned what) {
 }  // namespace
 
 std::size_t talk_to_gdbstub(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const auto requests = script.take_bytes(script.take<std::uint8_t>() % kMostRequests);
   Peer peer(take_packets(script));
-  GdbRemote stub(peer.client(), kPatience);
+  GdbRemote stub(peer.client(), kTimeout);
   std::size_t done = 0;
   for (const std::byte what : requests) done += request(stub, std::to_integer<unsigned>(what));
   return done;
@@ -138,7 +138,7 @@ std::vector<std::vector<std::byte>> gdbstub_inputs() {
 
 std::size_t talk_to_monitor(std::span<const std::byte> input) {
   constexpr std::size_t kMostEvents = 256;
-  Script script(input);
+  FuzzScript script(input);
   const auto requests = script.take_bytes(script.take<std::uint8_t>() % kMostRequests);
   Peer peer(text_of(script.take_bytes(input.size())));
   QmpClient monitor(peer.client());
@@ -154,8 +154,8 @@ std::size_t talk_to_monitor(std::span<const std::byte> input) {
   };
   for (const std::byte what : requests) {
     switch (std::to_integer<unsigned>(what) % 4) {
-      case 0: done += granted(monitor.handshake(kPatience)); break;
-      case 1: done += granted(monitor.execute("query-status", kPatience)); break;
+      case 0: done += granted(monitor.handshake(kTimeout)); break;
+      case 1: done += granted(monitor.execute("query-status", kTimeout)); break;
       case 2: done += granted(monitor.take_in()); break;
       default: take_events();
     }

@@ -74,7 +74,7 @@ std::vector<std::string> names_of(const GuestInput& guest) {
 }  // namespace
 
 std::size_t read_processes(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput guest(script);
   const ProcessLayout layout = fakes::process_layout();
   const auto found = find_process(guest, layout, GuestVirt(fakes::kInitTask), kPid);
@@ -109,7 +109,7 @@ std::vector<std::string> symbols_of(const GuestInput& process) {
 }  // namespace
 
 std::size_t read_user_elf(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput process(script);
   const auto symbols = symbols_of(process);
   CHECK(symbols_of(process) == symbols);

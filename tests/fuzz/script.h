@@ -10,9 +10,9 @@
 
 namespace ringside::fuzz {
 
-class Script {
+class FuzzScript {
  public:
-  explicit Script(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit FuzzScript(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   bool at_end() const { return rest_.empty(); }
   template <class T>

@@ -5,7 +5,7 @@
 #include "tests/fuzz/kernel_input.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/fakes_for_tests.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::fuzz {
 namespace {
@@ -30,7 +30,7 @@ struct Section {
   std::uint32_t unused;
 };
 
-StackTables take_tables(Script& script, std::size_t sections) {
+StackTables take_tables(FuzzScript& script, std::size_t sections) {
   StackTables tables;
   std::size_t most = 0;
   for (std::size_t n = 0; n < std::min(sections, kMostSections); ++n) {
@@ -48,24 +48,23 @@ StackTables take_tables(Script& script, std::size_t sections) {
 }  // namespace
 
 std::size_t walk_stack(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput stack(script);
   const auto walk = script.take<Walk>();
   StackTables tables = take_tables(script, walk.sections);
   std::vector<StackTables::Moved> moved(std::min<std::size_t>(walk.moved, kMostMoved));
   for (auto& each : moved) each = script.take<StackTables::Moved>();
   tables.set_moved(moved);
-  const auto start =
-      walk.from_caller % 2 == 0 ? StackTables::Start::Here : StackTables::Start::Caller;
+  const auto start = walk.from_caller % 2 == 0 ? WalkStart::Here : WalkStart::Caller;
   std::array<std::uint64_t, kMostFrames> frames{}, again{};
-  const std::size_t count = tables.unwind(stack, walk.registers, start, frames);
+  const std::size_t count = unwind(tables, stack, walk.registers, start, frames);
   CHECK(count <= frames.size());
   for (std::size_t n = 0; n < count; ++n) CHECK(tables.is_text(frames[n]));
   stack.rewind();
-  CHECK(tables.unwind(stack, walk.registers, start, again) == count && again == frames);
+  CHECK(unwind(tables, stack, walk.registers, start, again) == count && again == frames);
   stack.rewind();
   const std::size_t fewer = count / 2;
-  CHECK(tables.unwind(stack, walk.registers, start, std::span(again).first(fewer)) == fewer);
+  CHECK(unwind(tables, stack, walk.registers, start, std::span(again).first(fewer)) == fewer);
   return count;
 }
 

@@ -42,7 +42,7 @@ KallsymsKeys keys_of(const Keys& keys) {
 }
 
 /// Parts of bytes that stand there so often: tables of 10,000 symbols in a small input.
-std::vector<std::byte> take_image(Script& script) {
+std::vector<std::byte> take_image(FuzzScript& script) {
   std::vector<std::byte> image;
   while (!script.at_end()) {
     const auto times = script.take<std::uint16_t>();
@@ -109,7 +109,7 @@ bool same(const Result<Kallsyms>& a, const Result<Kallsyms>& b) {
 }  // namespace
 
 std::size_t read_kallsyms(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const auto keys = script.take<Keys>();
   const std::vector<std::byte> image = take_image(script);
   const ImageView view{GuestVirt(kBase), image};

@@ -52,7 +52,7 @@ std::size_t look_at(std::span<const std::byte> bytes, GuestVirt at, GuestVirt sl
 }  // namespace
 
 std::size_t read_text(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   // Within reach of it, beside it, and where only a lying guest has one.
   const GuestVirt at = kText.wrapping_add(script.take<std::uint32_t>());
   const GuestVirt slot = at.wrapping_add(script.take<std::uint64_t>());

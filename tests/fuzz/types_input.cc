@@ -70,7 +70,7 @@ void ask(TypeGraph& graph) {
 }  // namespace
 
 std::size_t read_btf(std::span<const std::byte> input) {
-  Script script(input);
+  FuzzScript script(input);
   const auto of_kernel = script.take_bytes(script.take<std::uint32_t>());
   const auto of_module = script.take_bytes(input.size());
   TypeGraph graph;

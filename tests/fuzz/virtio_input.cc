@@ -54,7 +54,7 @@ class Guest {
   Guest(VirtioDevice& device, std::function<void(U8)> host)
       : mmio_(line_, memory_, device), host_(std::move(host)) {}
 
-  void run(Script script) {
+  void run(FuzzScript script) {
     // Each act may move a queue's worth of data: enough of them is enough.
     for (unsigned acts = 0; acts < 400 && !script.at_end(); ++acts) {
       act(script);
@@ -65,7 +65,7 @@ class Guest {
   }
 
  private:
-  void act(Script& script) {
+  void act(FuzzScript& script) {
     switch (script.take<U8>() % 8) {
       case kWriteRegister: {
         const std::uint64_t offset = script.take<U8>() % (VirtioMmio::kSize / 4) * 4;
@@ -91,7 +91,7 @@ class Guest {
     }
   }
 
-  void access(Script& script) {
+  void access(FuzzScript& script) {
     const auto how = script.take<U8>();
     const std::size_t size = std::size_t{1} << (how % 4);
     const std::uint64_t offset = script.take<U16>() % (VirtioMmio::kSize - size + 1);
@@ -122,7 +122,7 @@ class Guest {
     out(kStatus, 15);
   }
 
-  void describe(Script& script) {
+  void describe(FuzzScript& script) {
     const auto which = script.take<U8>();
     const std::uint64_t at = base(which) + which / 2 % kSize * std::uint64_t{16};
     put(at, kData + script.take<U16>());
@@ -169,7 +169,7 @@ void drive_block(std::span<const std::byte> script) {
   auto file = DiskFile::open({path, !script.empty() && script.back() == std::byte{0xff}});
   CHECK(file.has_value());
   VirtioBlock block(std::move(*file), "serial");
-  Guest(block, [](U8) {}).run(Script(script));
+  Guest(block, [](U8) {}).run(FuzzScript(script));
   struct stat status {};
   CHECK(::stat(path.c_str(), &status) == 0 && status.st_size == kDiskSize);
 }
@@ -190,12 +190,12 @@ void drive_console(std::span<const std::byte> script) {
       room = what * std::size_t{100};
       console.output_ready();
     }
-  }).run(Script(script));
+  }).run(FuzzScript(script));
 }
 
 void drive_rng(std::span<const std::byte> script) {
   VirtioRng rng;
-  Guest(rng, [](U8) {}).run(Script(script));
+  Guest(rng, [](U8) {}).run(FuzzScript(script));
 }
 
 std::vector<Bytes> virtio_scripts() {

@@ -9,7 +9,8 @@
 #include "tests/fuzz/ram_input.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/linux/text/kprobes.h"
 
 namespace ringside::fuzz {
@@ -44,12 +45,12 @@ void check_text(const Kernel& kernel) {
 
 /// Reads the tables that probes and stacks read later.
 std::size_t check_tables(const GuestReader& reader, Kernel& kernel) {
-  const StackTables stacks = StackTables::load(reader, kernel);
+  const StackTables stacks = load_stack_tables(reader, kernel);
   std::array<std::uint64_t, kAsked> frames{};
   Registers registers;
   registers.rip = kStext + 0x20;
   registers.rsp = kStext + 0x3900;
-  const auto count = stacks.unwind(reader, registers, StackTables::Start::Here, frames);
+  const auto count = unwind(stacks, reader, registers, WalkStart::Here, frames);
   CHECK(count <= frames.size());
   const KprobeTable kprobes(kernel.symbols(), kernel.types());
   (void)kprobes.is_changing(reader);
@@ -78,7 +79,7 @@ void check_late_modules(Kernel& kernel) {
 
 std::size_t read_kernel(std::span<const std::byte> input) {
   constexpr std::size_t kMostCpus = 8192;
-  Script script(input);
+  FuzzScript script(input);
   const GuestInput pieces(script);
   InputMachine machine(pieces, script.take<std::uint64_t>());
   const auto kernel = Kernel::discover(machine);

@@ -140,11 +140,11 @@ class Instance {
     }
   }
   ClauseRunner& runner() { return runner_; }
-  Harvest harvest() {
-    Harvest harvest;
-    out_.harvest(harvest);
-    harvest_records({&records_}, true, harvest);
-    return harvest;
+  TraceData take() {
+    TraceData trace_data;
+    out_.take(trace_data);
+    take_records({&records_}, true, trace_data);
+    return trace_data;
   }
 
  private:
@@ -169,7 +169,7 @@ bool same_entry(const AggregateEntry& a, const AggregateEntry& b) {
 
 /// In what the firings differ; empty when in nothing.
 std::string difference(Instance& old, Instance& fresh) {
-  const Harvest a = old.harvest(), b = fresh.harvest();
+  const TraceData a = old.take(), b = fresh.take();
   if (a.drops != b.drops) return "drops";
   if (!std::ranges::equal(a.faults, b.faults, same_fault)) return "faults";
   if (!std::ranges::equal(a.records, b.records, same_record)) return "records";
@@ -207,7 +207,7 @@ std::string check(const std::vector<std::byte>& dof) {
   for (unsigned round = 0; round < rounds_of(verified->program()); ++round) {
     old.fire_all(guest, round);
   }
-  (void)old.harvest();
+  (void)old.take();
   testing::StatePeer::copy_variables(old.runner(), fresh.runner());
   old.fire_all(guest, kFirings);
   fresh.fire_all(guest, kFirings);

@@ -84,9 +84,9 @@ class ComeAndGo : public testing::TestWithParam<Guest> {
     EXPECT_TRUE(said) << command << ": " << said.error().message;
     return said.value_or("");
   }
-  void merge(const dif::Harvest& harvest) {
-    EXPECT_TRUE(harvest.faults.empty());
-    for (const dif::AggregateEntry& entry : harvest.aggregates) {
+  void merge(const dif::TraceData& trace_data) {
+    EXPECT_TRUE(trace_data.faults.empty());
+    for (const dif::AggregateEntry& entry : trace_data.aggregates) {
       // SAFETY: the key is text, which the engine ends with a NUL or the key's end.
       const char* const text = reinterpret_cast<const char*>(entry.key.data());
       const std::string name(text, strnlen(text, entry.key.size()));

@@ -84,9 +84,9 @@ class Count {
     tracer_->stop();
     notices = tracer_->take_notices();
     EXPECT_EQ(tracer_->lost_firings(), 0u);
-    const dif::Harvest harvest = engine_.take_quiescent();
+    const dif::TraceData trace_data = engine_.take_quiescent();
     std::uint64_t sum = 0;
-    for (const dif::AggregateEntry& entry : harvest.aggregates) {
+    for (const dif::AggregateEntry& entry : trace_data.aggregates) {
       // SAFETY: the key is text, which the engine ends with a NUL or the key's end.
       const char* const text = reinterpret_cast<const char*>(entry.key.data());
       if (std::string_view(text, strnlen(text, entry.key.size())) == program) {

@@ -17,7 +17,7 @@ using Kind = cli::GuestMessage::Kind;
 using Clock = std::chrono::steady_clock;
 
 // A loaded machine under TCG has taken minutes for what takes seconds.
-constexpr std::chrono::minutes kPatience{4};
+constexpr std::chrono::minutes kTimeout{4};
 constexpr int kRetryMs = 50;
 constexpr int kBoots = 3;
 
@@ -61,7 +61,7 @@ Result<std::unique_ptr<LiveGuest>> LiveGuest::boot_once(const cli::Image& image,
 }
 
 Result<void> LiveGuest::find_kernel() {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTimeout;
   for (;;) {
     auto kernel = guest_linux::Kernel::discover(*machine_);
     if (kernel) {
@@ -75,7 +75,7 @@ Result<void> LiveGuest::find_kernel() {
 }
 
 Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kTimeout;
   for (;;) {
     const auto message = TRY(port_.next_message());
     if (message && message->kind == wanted) return *message;

@@ -25,7 +25,7 @@
 #include "tests/live/task_stacks.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/processes/user_names.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
 
 namespace ringside::live {
 namespace {
@@ -312,7 +312,7 @@ std::vector<std::pair<GuestVirt, std::uint64_t>> text_pieces(
 TYPED_TEST(LiveKernel, StacksOfSleepersAreThoseThatTheKernelUnwinds) {
   const auto reader = this->reader();
   const auto begun = std::chrono::steady_clock::now();
-  const auto tables = guest_linux::StackTables::load(reader, this->kernel());
+  const auto tables = guest_linux::load_stack_tables(reader, this->kernel());
   const auto spent = std::chrono::steady_clock::now() - begun;
   std::cout << fmt::format("{} ORC entries in {} ms\n", tables.entry_count(),
                            std::chrono::duration_cast<std::chrono::milliseconds>(spent).count());

@@ -228,12 +228,12 @@ class RandomSets : public testing::TestWithParam<Guest> {
   }
 
   /// Merges what has fired by now.
-  void take(const dif::Harvest& harvest) {
-    EXPECT_TRUE(harvest.faults.empty());
-    for (const auto& drops : harvest.drops) {
+  void take(const dif::TraceData& trace_data) {
+    EXPECT_TRUE(trace_data.faults.empty());
+    for (const auto& drops : trace_data.drops) {
       for (const std::uint64_t each : drops) EXPECT_EQ(each, 0u);
     }
-    for (const dif::AggregateEntry& entry : harvest.aggregates) {
+    for (const dif::AggregateEntry& entry : trace_data.aggregates) {
       std::int64_t key[2] = {};
       ASSERT_LE(entry.key.size(), sizeof key);
       std::memcpy(key, entry.key.data(), entry.key.size());

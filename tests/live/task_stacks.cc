@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "vmm/linux/layout.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::live {
 namespace {
@@ -43,7 +44,8 @@ std::vector<std::string> sleeping_stack(const vmm::PageTableReader& reader,
   asleep.rsp = sp.value_or(0) + 48;
   asleep.rbp = load<std::uint64_t>(reader, GuestVirt(sp.value_or(0) + 40)).value_or(0);
   std::array<std::uint64_t, 64> frames{};
-  const auto found = tables.unwind(reader, asleep, guest_linux::StackTables::Start::Caller, frames);
+  const auto found =
+      guest_linux::unwind(tables, reader, asleep, guest_linux::WalkStart::Caller, frames);
   std::vector<std::string> names;
   for (const std::uint64_t frame : std::span(frames).first(found)) {
     const Symbol* symbol = kernel.symbols().at(GuestVirt(frame - 1));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::live {

@@ -44,7 +44,7 @@ MEMORY = 2048  # MiB: the payload is in it twice while level 1 boots
 CPUS = 3
 APPEND = "isolcpus=0"
 # A loaded machine has taken ten times as long as a quiet one.
-PATIENCE = 600
+TIMEOUT = 600
 ERRORS = "/tmp/.stderr"
 
 
@@ -103,7 +103,7 @@ class Level1:
             self._port = None
             self._guest.__exit__(None, None, None)
 
-    def run(self, command, timeout=PATIENCE):
+    def run(self, command, timeout=TIMEOUT):
         """Runs a shell command to its end and returns its Outcome.
 
         A command that takes longer than `timeout` seconds is killed with its process group and

@@ -230,7 +230,7 @@ class Hijack:
         self._read = memory.symbols["read_null"]
         self._at = next(at for at in range(start, start + 64, 8) if memory.load(at) == self._read)
 
-    def lead_to(self, address):
+    def forward_to(self, address):
         """Who reads /dev/null next calls what is there."""
         self._memory.store(self._at, address)
 

@@ -19,7 +19,7 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A loaded machine under TCG has taken minutes for what takes seconds.
-PATIENCE = 240
+TIMEOUT = 240
 # For a guest's kernel: a loaded host may let a vCPU wait for half a minute.
 PATIENT = "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1"
 # Why: images/README.md.
@@ -32,7 +32,7 @@ PATCHED_TEXT = "Oops: int3"
 # may take that can be begun again. Nobody traces it then, so no loss that tracing could have caused is
 # hidden.
 ATTEMPTS = 3
-BOOT_PATIENCE = 150
+BOOT_TIMEOUT = 150
 # A guest is told this before it switches trace events on. Else the kernel notes the names of tasks at
 # each switch, by a static key of the scheduler's, and where two CPUs meet QEMU 7.2 now and then
 # executes a jump label's int3 that is gone (images/README.md).
@@ -116,17 +116,17 @@ class CommandPort:
                     raise self._trouble("QEMU ended")
                 self._buffers[name] += data
 
-    def answer(self, patience=PATIENCE):
+    def answer(self, timeout=TIMEOUT):
         """The next line of the control port."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while b"\n" not in self._buffers["control"]:
             self._pump(deadline)
         line, self._buffers["control"] = self._buffers["control"].split(b"\n", 1)
         return line.decode()
 
-    def expect(self, start, patience=PATIENCE):
+    def expect(self, start, timeout=TIMEOUT):
         """The rest of the next line, which has to begin with `start`."""
-        line = self.answer(patience)
+        line = self.answer(timeout)
         if not line.startswith(start):
             raise self._trouble(f"expected '{start}...', got '{line}'")
         return line[len(start):].strip()
@@ -140,9 +140,9 @@ class CommandPort:
         taken, self._buffers["output"] = self._buffers["output"], b""
         return taken
 
-    def wait_for(self, text, patience=PATIENCE):
+    def wait_for(self, text, timeout=TIMEOUT):
         """Waits until the command has printed that text, which stays among the output."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while text not in self._buffers["output"]:
             self._pump(deadline)
 
@@ -156,9 +156,9 @@ class CommandPort:
         self.send("run " + os.fsencode(command).hex())
         return int(self.expect("pid"))
 
-    def finish(self, patience=PATIENCE):
+    def finish(self, timeout=TIMEOUT):
         """Waits for the command's end; returns (status, output)."""
-        status = int(self.expect("exit", patience))
+        status = int(self.expect("exit", timeout))
         # The guest drained the line before it said so; take what is still between QEMU and us.
         while select.select([self._sockets["output"]], [], [], 0.05)[0]:
             self._pump(time.monotonic() + 1)
@@ -179,7 +179,7 @@ def bare_qemu(path, *options, wait="off"):
              "-nodefaults", "-display", "none", "-qmp", f"unix:{path},server=on,wait={wait}", *options]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent) as process:
         try:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + TIMEOUT
             while not os.path.exists(path) and time.monotonic() < deadline:
                 time.sleep(0.02)
             yield process
@@ -222,27 +222,27 @@ class Guest:
         try:
             for _ in range(ATTEMPTS - 1 if self._boots else 0):
                 try:
-                    self._connect(BOOT_PATIENCE)
+                    self._connect(BOOT_TIMEOUT)
                     return self._port
                 except GuestError as error:
                     print(f"started again: lost while it booted: {error}", file=sys.stderr)
                 self._end()
                 self._start()
-            self._connect(PATIENCE)
+            self._connect(TIMEOUT)
             return self._port
         except BaseException:
             self._close()
             raise
 
-    def _connect(self, patience):
+    def _connect(self, timeout):
         """Waits until the command port is ready."""
         sockets = {}
         for name, listener in self._listeners.items():
-            listener.settimeout(PATIENCE)
+            listener.settimeout(TIMEOUT)
             sockets[name] = listener.accept()[0]
         self._port = CommandPort(**sockets, explain=self._explain)
         if self._boots:
-            self._port.expect("ready", patience)
+            self._port.expect("ready", timeout)
 
     def __exit__(self, *unused):
         self._close()

@@ -99,7 +99,7 @@ class Domain:
             self.port.close()
         sockets = {}
         for end, listener in self._listeners.items():
-            listener.settimeout(guest.PATIENCE)
+            listener.settimeout(guest.TIMEOUT)
             sockets[end] = listener.accept()[0]
         self.port = guest.CommandPort(**sockets, explain=self._explain)
 
@@ -171,7 +171,7 @@ class Libvirt:
             process.wait()
 
         self._stack.callback(end)
-        deadline = time.monotonic() + guest.PATIENCE
+        deadline = time.monotonic() + guest.TIMEOUT
         while self.virsh("list", check=False) is None:
             if process.poll() is not None or time.monotonic() > deadline:
                 said = (self.folder / "log").read_text(errors="replace")
@@ -187,7 +187,7 @@ class Libvirt:
         """Runs virsh; returns what it prints, with check=False None when it fails."""
         done = subprocess.run(["virsh", "-q", "-c", self.uri, *map(str, words)], text=True,
                               capture_output=True, check=False, env=self._environment,
-                              timeout=guest.PATIENCE)
+                              timeout=guest.TIMEOUT)
         if done.returncode == 0:
             return done.stdout
         if check:

@@ -27,7 +27,7 @@ class Debugger:
 
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(guest.PATIENCE)
+        self._socket.settimeout(guest.TIMEOUT)
         self._socket.connect(str(path))
 
     def __call__(self, packet):
@@ -113,7 +113,7 @@ class Patient:
     def why_hung(self, count):
         """The report once so many tasks hang. A QEMU that saves its guest first lets it have what its
         disks hold back, so this is waited for in the RAM of the guest that runs."""
-        deadline = time.monotonic() + guest.PATIENCE
+        deadline = time.monotonic() + guest.TIMEOUT
         while not hung(count)(self.why_by_memory()[1]) and time.monotonic() < deadline:
             time.sleep(0.5)
         return self.why()
@@ -173,7 +173,7 @@ class Patient:
 
     def why_once(self, ready):
         """The report once ready(tree) is true of it, or the last one: a loaded machine is slow."""
-        deadline = time.monotonic() + guest.PATIENCE
+        deadline = time.monotonic() + guest.TIMEOUT
         while not ready((report := self.why())[1]) and time.monotonic() < deadline:
             time.sleep(0.5)
         return report
@@ -184,7 +184,7 @@ def why(*target):
     outputs = []
     for form in ([], ["-O", "json"]):
         done = subprocess.run([ringside.binary(), "why", *target, *form], text=True,
-                              capture_output=True, timeout=ringside.PATIENCE, check=False)
+                              capture_output=True, timeout=ringside.TIMEOUT, check=False)
         if done.returncode != 0 or done.stderr:
             raise AssertionError(f"status {done.returncode}: {done.stderr}")
         outputs.append(done.stdout)

@@ -7,7 +7,7 @@ Used by tests that act as the owner of a machine, and by tests/bench/compare.
 import json
 import socket
 
-from guest import PATIENCE
+from guest import TIMEOUT
 
 
 class QmpError(AssertionError):
@@ -19,7 +19,7 @@ class Qmp:
 
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(PATIENCE)
+        self._socket.settimeout(TIMEOUT)
         self._socket.connect(str(path))
         self._file = self._socket.makefile("r")
         self._file.readline()  # the greeting

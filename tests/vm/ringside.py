@@ -27,7 +27,7 @@ GUESTS = EACH_ONCE if QUICK else EVERY_GUEST
 takes_long = unittest.skipIf(QUICK, "takes long: --nightly runs it")
 
 # A loaded machine under TCG has taken minutes for what takes seconds.
-PATIENCE = 300
+TIMEOUT = 300
 MARK = "RINGSIDE_TEST_RUN"
 # How often a run is started whose guest is lost while it boots, and what ringside says of one. It
 # says so only before it has touched the guest: no probe has been looked up, let alone placed.
@@ -64,9 +64,9 @@ def marked_processes(mark):
     return found
 
 
-def wait_for_end(mark, patience=20):
+def wait_for_end(mark, timeout=20):
     """Waits until no process of a run is left; returns the pids of those that stay."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while (left := marked_processes(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return left
@@ -194,18 +194,18 @@ class Run:
 
         Reads the descriptor itself: what the stream object buffered would be lost to finish().
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not found(self._read):
             descriptor = self.process.stdout.fileno()
             if not select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:
                 raise AssertionError(f"not in time: {self._read}")
             if data := os.read(descriptor, 65536):
                 self._read += data.decode(errors="replace")
-            elif not self._started_again(outcome := self._end(PATIENCE)):
+            elif not self._started_again(outcome := self._end(TIMEOUT)):
                 raise AssertionError(f"ended too early: {outcome}")
         return self._read
 
-    def finish(self, timeout=PATIENCE):
+    def finish(self, timeout=TIMEOUT):
         """Waits for the end; returns the outcome after checking that nothing is left.
 
         Its stdout begins after what read_until() took.
@@ -236,7 +236,7 @@ class Run:
             held = pathlib.Path(f"/proc/{pid}/fd").iterdir()
             memory = next(entry for entry in held if "ringside-guest-ram" in os.readlink(entry))
             report = subprocess.run([binary(), "why", "--core", memory], text=True, errors="replace",
-                                    check=False, capture_output=True, timeout=PATIENCE)
+                                    check=False, capture_output=True, timeout=TIMEOUT)
             reports.append(report.stdout + report.stderr)
         return "\n".join(reports)
 
@@ -251,7 +251,7 @@ class Run:
             raise Leftovers(f"shared memory {shared} was left: {outcome}")
 
 
-def run(program=None, *, timeout=PATIENCE, **settings):
+def run(program=None, *, timeout=TIMEOUT, **settings):
     """Runs ringside to its end; `settings` are those of Run."""
     with Run(program, **settings) as running:
         return running.finish(timeout)

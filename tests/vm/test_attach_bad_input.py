@@ -28,7 +28,7 @@ def ask(verb, target, program="BEGIN { exit(0); }", **settings):
     """The outcome of one of the ways in which ringside may be asked to look at a target."""
     words = ("-qn", program) if verb == ("--attach",) else ()
     return subprocess.run([ringside.binary(), *verb, target, *words], text=True, check=False,
-                          capture_output=True, timeout=ringside.PATIENCE, **settings)
+                          capture_output=True, timeout=ringside.TIMEOUT, **settings)
 
 
 class Refusals(unittest.TestCase):
@@ -123,7 +123,7 @@ class Narrow(Case):
                         "-Wl,--build-id=none", "-Wl,--oformat=binary", "-Wl,-e,0x100000",
                         "-o", kernel, HERE / "narrow.S"], check=True)
         with guest.bare_qemu(self.qmp, "-kernel", kernel, "-debugcon", f"file:{said}") as process:
-            deadline = time.monotonic() + guest.PATIENCE
+            deadline = time.monotonic() + guest.TIMEOUT
             while not (said.exists() and b"P" in said.read_bytes()) and process.poll() is None:
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.05)

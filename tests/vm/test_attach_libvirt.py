@@ -210,7 +210,7 @@ class Domains(Case):
         self.libvirt.domain("waits", "debian-6.12")
         self.libvirt.virsh("suspend", "waits")
         said = subprocess.run([ringside.binary(), "vms", "-O", "json"], text=True, check=True,
-                              capture_output=True, timeout=ringside.PATIENCE,
+                              capture_output=True, timeout=ringside.TIMEOUT,
                               env=dict(os.environ, LIBVIRT_DEFAULT_URI=self.libvirt.uri)).stdout
         vms = {vm["name"]: vm for vm in json.loads(said)}
         for name, state, kernel in (("runs", "running", "6.1."), ("waits", "paused", "6.12.")):

@@ -19,7 +19,7 @@ OWN_MACHINES = ("test_attach_qmp.Again", "test_attach_qmp.Debug")
 
 def run_as_nobody(*words, **settings):
     return subprocess.run(words, text=True, capture_output=True, check=False,
-                          timeout=guest.PATIENCE, **{**AS_NOBODY, **settings})
+                          timeout=guest.TIMEOUT, **{**AS_NOBODY, **settings})
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")

@@ -28,7 +28,7 @@ class Owner(Qmp):
 
     def wait_until(self, done):
         """Waits until that is true of the machine."""
-        deadline = time.monotonic() + guest.PATIENCE
+        deadline = time.monotonic() + guest.TIMEOUT
         while not done():
             if time.monotonic() > deadline:
                 raise AssertionError("the guest does not do what its owner asks for")

@@ -33,13 +33,13 @@ class Storage(EndCase):
 
     def why(self, machine):
         return subprocess.run([ringside.binary(), "why", f"qmp:{machine.path}"], text=True, capture_output=True,
-                              timeout=ringside.PATIENCE, check=True).stdout
+                              timeout=ringside.TIMEOUT, check=True).stdout
 
     def stall(self, machine, disk, block):
         """A read of this block of 4 KiB does not return from now on."""
         disk.stall()
         self.assertEqual(machine.port.run(READ_DISK.format(block))[0], 0)
-        self.assertTrue(disk.is_waited_for.wait(ringside.PATIENCE))
+        self.assertTrue(disk.is_waited_for.wait(ringside.TIMEOUT))
 
     def check_goes_on(self, machine, disk):
         self.assertEqual(machine.owner.status(), "running")
@@ -52,7 +52,7 @@ class Storage(EndCase):
         for image in ringside.IMAGES:
             with self.subTest(image), self.machine_with_disk(image) as (machine, disk):
                 self.stall(machine, disk, 1000)
-                deadline = time.monotonic() + ringside.PATIENCE
+                deadline = time.monotonic() + ringside.TIMEOUT
                 # By the guest's clock it takes some time until that is a hang.
                 while "storage does not answer: vda has 1 request in flight" not in (told := self.why(machine)):
                     self.assertIn(STALLED, told)

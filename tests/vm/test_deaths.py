@@ -158,7 +158,7 @@ class Deaths(EndCase):
         running.process.send_signal(signal.SIGCONT)
         self.check_alive(machine)
         running.process.send_signal(signal.SIGINT)
-        running.process.communicate(timeout=ringside.PATIENCE)
+        running.process.communicate(timeout=ringside.TIMEOUT)
         return "stopped, then went on" if running.process.returncode >= 0 else "ended by its guardian"
 
     def check_alive(self, machine):

@@ -235,7 +235,7 @@ class Frozen(HostileGuest):
 
     def placed(self, memory):
         """The stub, once probes may fire."""
-        deadline = time.monotonic() + ringside.PATIENCE
+        deadline = time.monotonic() + ringside.TIMEOUT
         while time.monotonic() < deadline:
             with contextlib.suppress(LookupError):
                 if memory.load((stub := Stub(memory)).data):
@@ -258,7 +258,7 @@ class Inside(HostileGuest):
                 for _ in range(20):
                     start, size = pick.choice(((0, 1024), (0, stub.size),
                                                (stub.slots[0] - stub.at, 2048)))
-                    hijack.lead_to(stub.base + start + pick.randrange(size))
+                    hijack.forward_to(stub.base + start + pick.randrange(size))
                     listen(running, SECONDS / 20)
                 self.check_end(running)
 
@@ -268,7 +268,7 @@ class Inside(HostileGuest):
             with self.guest() as (machine, memory):
                 with machine.trace(PROGRAM, ["-q"]) as running:
                     self.armed(running, memory)
-                    Hijack(memory).lead_to(memory.symbols["stop_this_cpu"])
+                    Hijack(memory).forward_to(memory.symbols["stop_this_cpu"])
                     machine.port.start(f"{self.READER} {self.READER} {self.READER}")
                     machine.port.send("go")
                     self.wait_for_halt(machine)
@@ -279,7 +279,7 @@ class Inside(HostileGuest):
 
     def wait_for_halt(self, machine):
         """Until no processor will ever run again."""
-        deadline = time.monotonic() + ringside.PATIENCE
+        deadline = time.monotonic() + ringside.TIMEOUT
         while time.monotonic() < deadline:
             said = [machine.owner.ask("human-monitor-command", **{
                 "command-line": "info registers", "cpu-index": cpu}) for cpu in range(2)]

@@ -172,7 +172,7 @@ class Storm:
                          " @all, @heads, @entries); }")
             script.flush()
             outcome = ringside.run(image=self.image, cpus=2, options=("-q", "-s", script.name),
-                                   command=f"{WORKLOAD}; dmesg", timeout=3 * ringside.PATIENCE)
+                                   command=f"{WORKLOAD}; dmesg", timeout=3 * ringside.TIMEOUT)
 
         self.assertEqual(outcome.status, 0, outcome)
         counts = outcome.counts()

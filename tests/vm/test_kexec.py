@@ -60,7 +60,7 @@ class Kexec(unittest.TestCase):
 
     def verdict(self, running):
         """The second kernel's words, once they lie in the memory of the guest that was left."""
-        deadline = time.monotonic() + ringside.PATIENCE
+        deadline = time.monotonic() + ringside.TIMEOUT
         while time.monotonic() < deadline:
             left = running.qemu()
             self.assertTrue(left, "the guest ended")
@@ -85,7 +85,7 @@ class Kexec(unittest.TestCase):
         running = self.run_into_kexec(program, image, cpus)
 
         running.read_until(lambda text: re.search(r"<seen> [1-9]", text))
-        _, stderr = running.process.communicate(timeout=ringside.PATIENCE)
+        _, stderr = running.process.communicate(timeout=ringside.TIMEOUT)
 
         self.assertEqual(running.process.returncode, 1, stderr)
         self.assertEqual(stderr, "ringside: tracing ended: the guest has started another kernel "

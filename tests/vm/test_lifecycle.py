@@ -78,7 +78,7 @@ class Ends(unittest.TestCase):
 
         # The guest can only power itself off when the storm ended well without us.
         self.assertTrue(running.qemu())
-        self.assertEqual(ringside.wait_for_end(running.mark, patience=ringside.PATIENCE), [])
+        self.assertEqual(ringside.wait_for_end(running.mark, timeout=ringside.TIMEOUT), [])
 
     def wrapped_qemu(self, script):
         """A program in a folder of its own that runs `script`, to which $QEMU is the real one."""

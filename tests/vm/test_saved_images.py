@@ -26,7 +26,7 @@ INSTEAD = ("dump the guest as an ELF core instead: dump-guest-memory or virsh du
 def core(path, program=KERNEL):
     """Runs a program over a file."""
     return subprocess.run([ringside.binary(), "--core", path, "-qn", program], text=True,
-                          capture_output=True, timeout=ringside.PATIENCE, check=False)
+                          capture_output=True, timeout=ringside.TIMEOUT, check=False)
 
 
 class Images(unittest.TestCase):
@@ -93,7 +93,7 @@ class Images(unittest.TestCase):
                 tasks = int(machine.port.run("ls -d /proc/[0-9]*/task/* | wc -l")[1])
                 path = self.folder / image
                 machine.owner.ask("migrate", uri=f"exec:cat>{path}")
-                deadline = time.monotonic() + guest.PATIENCE
+                deadline = time.monotonic() + guest.TIMEOUT
                 while (status := machine.owner.ask("query-migrate")["status"]) != "completed":
                     self.assertNotEqual(status, "failed")
                     self.assertLess(time.monotonic(), deadline)

@@ -197,7 +197,7 @@ class Counts:
         outcome = ringside.run(
             PROGRAM, image=self.image, cpus=self.cpus, options=("-q", "-x", "aggsize=8m"),
             command=COUNT % {"switched": " ".join((*STEADY, "sched/sched_switch")), **self.counting},
-            timeout=3 * ringside.PATIENCE)
+            timeout=3 * ringside.TIMEOUT)
 
         self.assertEqual(outcome.status, 0, outcome)
         ours = outcome.section("ours").counts()

@@ -24,7 +24,7 @@ WHICH = 100
 def core(path, program, options=("-q",)):
     """Runs a program that reads a core."""
     return subprocess.run([ringside.binary(), "--core", path, *options, "-n", program], text=True,
-                          capture_output=True, timeout=ringside.PATIENCE, check=False)
+                          capture_output=True, timeout=ringside.TIMEOUT, check=False)
 
 
 def notes(path):
@@ -214,7 +214,7 @@ class Crash(Case):
 
         said = subprocess.run(
             ["crash", "-s", kernel, self.path], text=True, capture_output=True, check=False,
-            timeout=ringside.PATIENCE,
+            timeout=ringside.TIMEOUT,
             input=f"sys\nps\nhelp -r\nstruct task_struct.pid,comm {task}\nquit\n").stdout
 
         self.assertRegex(said, r"CPUS: 2\n")

@@ -56,7 +56,7 @@ class Statistics(unittest.TestCase):
             def stats(*words):
                 return subprocess.run([ringside.binary(), "stats", *words], text=True,
                                       env=dict(os.environ, **environment), capture_output=True,
-                                      timeout=ringside.PATIENCE, check=False)
+                                      timeout=ringside.TIMEOUT, check=False)
 
             program = PROGRAM + ' tick-10hz { printa("<seen> %@d\\n", @pairs); }'
             with ringside.Run(program, options=["-q"], environment=environment,

@@ -60,7 +60,7 @@ def written_memory(pid):
 class Storm(unittest.TestCase):
     def wait_for_verdict(self, running):
         """The verdict, as an outcome, once it lies in the memory of the guest that was left."""
-        deadline = time.monotonic() + ringside.PATIENCE
+        deadline = time.monotonic() + ringside.TIMEOUT
         while time.monotonic() < deadline:
             left = running.qemu()
             self.assertTrue(left, "the guest ended")

@@ -54,7 +54,7 @@ class TakeOver(unittest.TestCase):
 
     def attach(self, target, program):
         done = subprocess.run([ringside.binary(), "--attach", target, "-q", "-n", program],
-                              capture_output=True, text=True, timeout=ringside.PATIENCE)
+                              capture_output=True, text=True, timeout=ringside.TIMEOUT)
         return ringside.Outcome(done.returncode, done.stdout, done.stderr)
 
     def check(self, image, options):

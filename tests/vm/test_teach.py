@@ -18,7 +18,7 @@ def boot(cpus, arguments):
          "-cpu", guest.CPU, "-smp", str(cpus), "-m", "64", "-nodefaults", "-display", "none",
          "-no-reboot", "-serial", "stdio", "-append", arguments, "-kernel",
          str(guest.images_folder() / "teach/vmlinux")],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=guest.PATIENCE, check=True)
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=guest.TIMEOUT, check=True)
     return done.stdout.decode(errors="replace").replace("\r", "")
 
 

@@ -15,7 +15,7 @@ from test_attach_qmp import begin, end, started
 def listed(pid):
     """The entry of the machine of that process."""
     done = subprocess.run([ringside.binary(), "vms", "-O", "json"], text=True, check=True,
-                          capture_output=True, timeout=ringside.PATIENCE)
+                          capture_output=True, timeout=ringside.TIMEOUT)
     vm, = [vm for vm in json.loads(done.stdout) if vm["pid"] == pid]
     return vm
 

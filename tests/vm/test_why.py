@@ -40,7 +40,7 @@ class Why(unittest.TestCase):
         """D over the core: types, symbols and curthread are the saved guest's; nothing else fires."""
         def run(program):
             return subprocess.run([ringside.binary(), "--core", patient.core, "-qn", program], text=True,
-                                  capture_output=True, timeout=ringside.PATIENCE, check=False)
+                                  capture_output=True, timeout=ringside.TIMEOUT, check=False)
         said = run('BEGIN { printf("%s %d %s", stringof(curthread->comm), curthread->pid,'
                    " stringof(`init_task.comm)); exit(0); }")
         first = tree["cpus"][0]["running"]
@@ -78,7 +78,7 @@ class Why(unittest.TestCase):
                           f"{patient.pid()}' lets it go on", stopped["not_known"])
             os.truncate(patient.core, 4 << 20)
             cut = subprocess.run([ringside.binary(), "why", "--core", patient.core], text=True,
-                                 capture_output=True, timeout=ringside.PATIENCE, check=False)
+                                 capture_output=True, timeout=ringside.TIMEOUT, check=False)
             self.assertEqual(cut.returncode, 0, cut)
             self.assertRegex(cut.stdout.splitlines()[0],
                              rf"the kernel may lie in the 25\d MiB that {patient.core} lacks$")

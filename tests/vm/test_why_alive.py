@@ -24,7 +24,7 @@ class Alive(unittest.TestCase):
 
     def why_once(self, patient, ready):
         """The report once ready(tree), or the last one."""
-        deadline = time.monotonic() + guest.PATIENCE
+        deadline = time.monotonic() + guest.TIMEOUT
         while not ready((report := patient.why_alive())[1]) and time.monotonic() < deadline:
             time.sleep(0.5)
         self.assertTrue(ready(report[1]), report[0])
@@ -163,7 +163,7 @@ class Beside(unittest.TestCase):
         for image in ringside.IMAGES:
             with self.subTest(image), Patient(image) as patient:
                 patient.hang("echo mem > /sys/power/state")
-                deadline = time.monotonic() + guest.PATIENCE
+                deadline = time.monotonic() + guest.TIMEOUT
                 while patient.status() != "suspended" and time.monotonic() < deadline:
                     time.sleep(0.2)
                 text, tree = why(patient.target("second"))
@@ -186,7 +186,7 @@ class WithoutLinux(unittest.TestCase):
                 self.assertEqual([cause["kind"] for cause in tree["causes"]], ["firmware"], text)
                 self.assertEqual([vcpu["mode"] for vcpu in tree["vcpus"]], ["firmware"] * 2, text)
                 alone = subprocess.run([ringside.binary(), "why", f"pid:{process.pid}"], text=True,
-                                       capture_output=True, timeout=ringside.PATIENCE, check=False)
+                                       capture_output=True, timeout=ringside.TIMEOUT, check=False)
                 self.assertEqual((alone.returncode, alone.stdout), (1, ""))
                 self.assertIn("no Linux is to be seen in its guest", alone.stderr)
                 profiled = self.attach(path, "profile-97 /cpu == 0/ { @ = count(); } tick-2s { exit(0); }")
@@ -200,7 +200,7 @@ class WithoutLinux(unittest.TestCase):
     def attach(self, path, program):
         """The outcome of a program on what runs there."""
         return subprocess.run([ringside.binary(), "--attach", f"qmp:{path}", "-qn", program], text=True,
-                              capture_output=True, timeout=ringside.PATIENCE, check=False)
+                              capture_output=True, timeout=ringside.TIMEOUT, check=False)
 
     def test_a_machine_that_was_never_started_is_said_to_be(self):
         with tempfile.TemporaryDirectory(prefix="ringside-why-") as folder:

@@ -36,7 +36,7 @@ class Figures(unittest.TestCase):
             with self.subTest(image), Patient(image) as patient:
                 patient.do(SPIN)
                 # So long that the load is not 0.00, which is renewed every 5 s.
-                deadline = time.monotonic() + guest.PATIENCE
+                deadline = time.monotonic() + guest.TIMEOUT
                 while patient.do("cat /proc/loadavg").startswith("0.0"):
                     self.assertLess(time.monotonic(), deadline)
                     time.sleep(0.5)
@@ -65,7 +65,7 @@ class Figures(unittest.TestCase):
                    " + ((uint64_t *)&`__per_cpu_offset)[1]);"
                    ' printf("%s %d", stringof(t->comm), t->pid); exit(0); }')
         said = subprocess.run([ringside.binary(), "--core", patient.core, "-qn", program], text=True,
-                              capture_output=True, timeout=ringside.PATIENCE, check=False)
+                              capture_output=True, timeout=ringside.TIMEOUT, check=False)
         running = tree["cpus"][1]["running"]
         self.assertEqual((said.returncode, said.stdout.strip(), said.stderr),
                          (0, f"hang {running['pid']}", ""))
@@ -80,7 +80,7 @@ class Figures(unittest.TestCase):
                 ready = is_first("interrupts-off")
                 patient.why_once(lambda tree: ready(tree) and 1 in tree["rcu"]["waits_for_cpus"])
                 # Between its two looks the other CPU may have written into the lost one's run queue.
-                deadline = time.monotonic() + guest.PATIENCE
+                deadline = time.monotonic() + guest.TIMEOUT
                 while True:
                     text, tree = patient.why_alive()
                     vcpus = {vcpu["cpu"]: vcpu for vcpu in tree["vcpus"]}

@@ -33,7 +33,7 @@ class Gdb:
 
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(guest.PATIENCE)
+        self._socket.settimeout(guest.TIMEOUT)
         self._socket.connect(str(path))
         self._read = b""
         # The stop that the connection causes is told at some time, asked or not.
@@ -194,7 +194,7 @@ class Windows(unittest.TestCase):
             live = subprocess.run(
                 [ringside.binary().parent / "tests/live/live_kernel_test",
                  "--gtest_filter=LiveKernel/debian_sid.NoJumpLeadsToAnEntrySite"],
-                text=True, check=False, capture_output=True, timeout=ringside.PATIENCE)
+                text=True, check=False, capture_output=True, timeout=ringside.TIMEOUT)
             self.assertEqual(live.returncode, 0, live.stdout)
             self.assertIn("[  PASSED  ] 1 test.", live.stdout)
 

@@ -23,8 +23,8 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::chrono::milliseconds kStatePatience{2000};  // with a monitor that hangs
-constexpr std::size_t kWord = 20;                          // of a state
+constexpr std::chrono::milliseconds kStateTimeout{2000};  // with a monitor that hangs
+constexpr std::size_t kWord = 20;                         // of a state
 
 /// Whether a page begins as the shim does that was installed there. A guest may write the same.
 bool has_shim(const GuestMemory& memory, GuestPhys page) {
@@ -56,7 +56,7 @@ struct Told {
 /// From a monitor that nobody else uses.
 Result<Told> ask_monitor(const HostProcess& process, const std::string& path) {
   TRY(MonitorSocket::check_free(path));
-  const auto monitor = TRY(MonitorSocket::connect(path, kStatePatience));
+  const auto monitor = TRY(MonitorSocket::connect(path, kStateTimeout));
   if (monitor->pid() != process.pid()) {
     return fail(ErrorCode::NotFound, path + " is another process's by now");
   }
@@ -191,7 +191,7 @@ std::optional<HostVm> describe(const HostProcess& process, const FindDomain& fin
 }  // namespace
 
 Result<std::string> find_domain(const std::string& domain) {
-  return LibvirtMonitor::find_state({.uri = {}, .domain = domain}, kStatePatience);
+  return LibvirtMonitor::find_state({.uri = {}, .domain = domain}, kStateTimeout);
 }
 
 std::vector<HostVm> list_host_vms(const std::string& proc, const FindDomain& find) {

@@ -29,7 +29,7 @@ constexpr unsigned kMostDepth = 8;  // of bridges behind bridges
 constexpr std::size_t kMostPorts = 16;
 constexpr std::uint64_t kHighestPhysical = std::uint64_t{1} << 52;  // of physical addresses
 // A guest under a translator on a busy host is slow to look for what was plugged in.
-constexpr auto kPlugPatience = std::chrono::seconds(30);
+constexpr auto kPlugTimeout = std::chrono::seconds(30);
 constexpr auto kPause = std::chrono::milliseconds(25);
 
 json member(const json& object, const char* name) {
@@ -113,7 +113,7 @@ Result<Look> look(Monitor& monitor) {
 
 /// Asks until `done` likes the answer, while the guest runs. False when it never did.
 Result<bool> wait_for(Monitor& monitor, const std::function<bool(const Look&)>& done) {
-  const auto end = std::chrono::steady_clock::now() + kPlugPatience;
+  const auto end = std::chrono::steady_clock::now() + kPlugTimeout;
   for (;;) {
     if (done(TRY(look(monitor)))) return true;
     const json status = TRY(monitor.execute("query-status"));

@@ -27,18 +27,18 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-Result<KernelFile> open_kernel(const std::string& path, BootProtocol way) {
+Result<KernelFile> open_kernel(const std::string& path, BootPreference way) {
   KernelFile file = TRY(KernelFile::open(path));
   const bool packed = file.format() == KernelFile::Format::BzImage;
-  if (way == BootProtocol::BzImage) {
+  if (way == BootPreference::BzImage) {
     if (packed) return file;
     return fail(ErrorCode::Unsupported,
                 fmt::format("{} is no bzImage: leave --boot bzimage away", path));
   }
-  if (!packed && way == BootProtocol::Auto) return file;
+  if (!packed && way == BootPreference::Auto) return file;
   const auto elf = file.elf();
   if (elf && has_pvh_note(*elf)) return file.elf_file();
-  if (way == BootProtocol::Auto) return file;
+  if (way == BootPreference::Auto) return file;
   if (!elf) return tl::make_unexpected(elf.error());
   return fail(ErrorCode::Unsupported,
               fmt::format("{} has no PVH entry (CONFIG_PVH): leave --boot pvh away", path));

@@ -14,7 +14,7 @@
 namespace ringside::vmm {
 
 /// How the kvm machine starts a kernel file.
-enum class BootProtocol : std::uint8_t {
+enum class BootPreference : std::uint8_t {
   // By a PVH note where there is one (of the file, or of the vmlinux in a bzImage); else as it is.
   Auto,
   Pvh,      // by its PVH note, or an error
@@ -24,7 +24,7 @@ enum class BootProtocol : std::uint8_t {
 /// The file to start: `path` itself, or the vmlinux inside it, under the same name. Unsupported
 /// when the file does not allow `way`, with a way that it allows; else the errors of
 /// KernelFile::open.
-Result<KernelFile> open_kernel(const std::string& path, BootProtocol way);
+Result<KernelFile> open_kernel(const std::string& path, BootPreference way);
 
 /// Whether the kernel may run at another place than it was linked for (KASLR): a bzImage that was
 /// built for that, unless its command line says `nokaslr`.

@@ -38,7 +38,7 @@ class KernelChoice : public ::testing::Test {
 TEST_F(KernelChoice, TheVmlinuxInABzImageIsStartedByItsPvhNote) {
   const std::string& path = file(bz_image(true));
 
-  const auto chosen = open_kernel(path, BootProtocol::Auto);
+  const auto chosen = open_kernel(path, BootPreference::Auto);
 
   ASSERT_TRUE(chosen) << chosen.error().message;
   EXPECT_EQ(chosen->format(), KernelFile::Format::Elf64);
@@ -46,8 +46,8 @@ TEST_F(KernelChoice, TheVmlinuxInABzImageIsStartedByItsPvhNote) {
 }
 
 TEST_F(KernelChoice, ABzImageStartsItselfWhereAskedToOrWithoutANote) {
-  const auto asked = open_kernel(file(bz_image(true)), BootProtocol::BzImage);
-  const auto without = open_kernel(file(bz_image(false)), BootProtocol::Auto);
+  const auto asked = open_kernel(file(bz_image(true)), BootPreference::BzImage);
+  const auto without = open_kernel(file(bz_image(false)), BootPreference::Auto);
 
   ASSERT_TRUE(asked && without);
   EXPECT_EQ(asked->format(), KernelFile::Format::BzImage);
@@ -55,8 +55,8 @@ TEST_F(KernelChoice, ABzImageStartsItselfWhereAskedToOrWithoutANote) {
 }
 
 TEST_F(KernelChoice, WhatCannotBeHadNamesTheOptionToLeaveAway) {
-  const auto pvh = open_kernel(file(bz_image(false)), BootProtocol::Pvh);
-  const auto packed = open_kernel(file(testing::sample_elf({})), BootProtocol::BzImage);
+  const auto pvh = open_kernel(file(bz_image(false)), BootPreference::Pvh);
+  const auto packed = open_kernel(file(testing::sample_elf({})), BootPreference::BzImage);
 
   ASSERT_TRUE(!pvh && !packed);
   EXPECT_EQ(pvh.error().code, ErrorCode::Unsupported);
@@ -69,17 +69,17 @@ TEST_F(KernelChoice, OnlyABzImageThatIsBuiltForItAndNotForbiddenMovesItself) {
   fixed.relocatable = 0;
   fixed.payload = testing::packed(testing::sample_elf({}), "gzip");
   // Each is looked at before the next takes its place in the file.
-  const auto moves = [&](const testing::Bytes& bytes, BootProtocol way,
+  const auto moves = [&](const testing::Bytes& bytes, BootPreference way,
                          std::string_view command_line) {
     const auto kernel = open_kernel(file(bytes), way);
     EXPECT_TRUE(kernel);
     return kernel && relocates_itself(*kernel, command_line);
   };
 
-  EXPECT_TRUE(moves(bz_image(true), BootProtocol::BzImage, "quiet nokaslrx"));
-  EXPECT_FALSE(moves(bz_image(true), BootProtocol::BzImage, "quiet nokaslr"));
-  EXPECT_FALSE(moves(bz_image(true), BootProtocol::Pvh, ""));
-  EXPECT_FALSE(moves(testing::sample_bz_image(fixed), BootProtocol::BzImage, ""));
+  EXPECT_TRUE(moves(bz_image(true), BootPreference::BzImage, "quiet nokaslrx"));
+  EXPECT_FALSE(moves(bz_image(true), BootPreference::BzImage, "quiet nokaslr"));
+  EXPECT_FALSE(moves(bz_image(true), BootPreference::Pvh, ""));
+  EXPECT_FALSE(moves(testing::sample_bz_image(fixed), BootPreference::BzImage, ""));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ KvmExits::KvmExits(const KvmSystem& system, KvmGuest& guest)
 
 void KvmExits::set_sink(PausedMachine&, ExitSink* sink) {
   const Vcpu* const here = Vcpu::current();
-  guest_.tap().slot().set(sink, here != nullptr ? here->index() : SinkSlot::kNoVcpu);
+  guest_.subscription().slot().set(sink, here != nullptr ? here->index() : SinkSlot::kNoVcpu);
 }
 
 std::optional<std::string> KvmExits::cannot(Kind kind) const {
@@ -67,7 +67,7 @@ Result<void> KvmExits::want(PausedMachine&, const Wanted& wanted) {
     TRY(listen_to_host({wants(wanted, Kind::Cpuid), wants(wanted, Kind::Hlt)}));
   }
   wanted_ = wanted;
-  guest_.tap().want(wanted);
+  guest_.subscription().want(wanted);
   return {};
 }
 

@@ -65,9 +65,9 @@ KvmGuest::KvmGuest(KvmVm vm, SharedRam ram, std::vector<KvmVcpu> vcpus, TrapBeha
       gate_(static_cast<unsigned>(vcpus.size()), [this](unsigned vcpu) { vcpus_[vcpu]->kick(); }),
       guest_end_(
           std::move(end_event), [this] { gate_.stop(); }, scene_here),
-      tap_(static_cast<unsigned>(vcpus.size())),
+      subscription_(static_cast<unsigned>(vcpus.size())),
       breakpoints_(memory_, trap_behavior) {
-  const VcpuShared shared{gate_,        ports_,     mmio_, memory_,    tap_,
+  const VcpuShared shared{gate_,        ports_,     mmio_, memory_,    subscription_,
                           breakpoints_, guest_end_, vm_,   ram_slots_, trap_behavior};
   for (unsigned index = 0; index < vcpus.size(); ++index) {
     vcpus_.push_back(std::make_unique<Vcpu>(index, std::move(vcpus[index]), shared));
@@ -96,7 +96,7 @@ void KvmGuest::stop() {
 
 void KvmGuest::set_line(std::uint32_t gsi, bool level) {
   if (!vm_.set_line(gsi, level)) return;  // a line that does not exist: the board has none
-  if (!tap_.wants(VcpuEvent::Kind::Inject)) return;
+  if (!subscription_.wants(VcpuEvent::Kind::Inject)) return;
   Vcpu* const here = Vcpu::current();
   (here != nullptr ? *here : *vcpus_[0]).note_line(gsi, level);
 }

@@ -15,7 +15,7 @@
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/ram_slots.h"
-#include "vmm/kvm/vcpu/exit_tap.h"
+#include "vmm/kvm/vcpu/exit_subscription.h"
 #include "vmm/kvm/vcpu/gate.h"
 #include "vmm/kvm/vcpu/vcpu.h"
 #include "vmm/machine.h"
@@ -39,7 +39,7 @@ class KvmGuest {
   Bus& mmio() { return mmio_; }
   GuestEnd& guest_end() { return guest_end_; }
   Gate& gate() { return gate_; }
-  ExitTap& tap() { return tap_; }
+  ExitSubscription& subscription() { return subscription_; }
   Breakpoints& breakpoints() { return breakpoints_; }
   std::span<const std::unique_ptr<Vcpu>> vcpus() const { return vcpus_; }
   const KvmVm& vm() const { return vm_; }
@@ -74,7 +74,7 @@ class KvmGuest {
   Bus ports_, mmio_;
   Gate gate_;
   GuestEnd guest_end_;
-  ExitTap tap_;
+  ExitSubscription subscription_;
   Breakpoints breakpoints_;
   std::vector<std::unique_ptr<Vcpu>> vcpus_;
 };

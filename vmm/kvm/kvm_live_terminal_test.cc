@@ -74,9 +74,9 @@ TEST_F(KvmLiveTerminal, EveryKeyIsTheGuestsButForCtrlA) {
       "b");
   await_more(0, 3);
   EXPECT_EQ(word(8), 0x62010361u) << "a, Ctrl-C, Ctrl-A, b";
-  const timespec patience{60, 0};
+  const timespec timeout{60, 0};
   user.type("\x01x");
-  EXPECT_EQ(sigtimedwait(&interrupt, nullptr, &patience), SIGINT);
+  EXPECT_EQ(sigtimedwait(&interrupt, nullptr, &timeout), SIGINT);
 
   user.type("q");
   EXPECT_EQ(await_end(), MachineState::PoweredOff) << machine().status().exit_report();

@@ -16,7 +16,7 @@ namespace ringside::vmm {
 
 struct KvmConfig {
   std::vector<DiskConfig> disks;
-  BootProtocol boot = BootProtocol::Auto;
+  BootPreference boot = BootPreference::Auto;
   /// The guest's kernel, if open_kernel() has been called for it already; null otherwise.
   std::shared_ptr<const KernelFile> kernel_file;
   bool hold = false;  // the vCPUs wait for Vcpus::release()

@@ -120,7 +120,7 @@ KernelBootWatch::~KernelBootWatch() {
 void KernelBootWatch::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   if (event.kind != vmm::VcpuEvent::Kind::MsrWrite) return;
   const Registers& registers = vcpu.registers();
-  if (registers.rip < kKernelMap) return;
+  if (registers.*arch::kProgramCounter < kKernelMap) return;
   std::unique_lock lock(mutex_);
   if (over_ || table_) return;
   table_ = arch::page_table_of(registers);

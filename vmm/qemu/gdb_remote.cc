@@ -102,8 +102,8 @@ Result<Registers> decode_registers(std::string_view hex) {
   return r;
 }
 
-GdbRemote::GdbRemote(UniqueFd fd, std::chrono::milliseconds patience)
-    : socket_(std::move(fd), "QEMU's gdbstub"), patience_(patience) {}
+GdbRemote::GdbRemote(UniqueFd fd, std::chrono::milliseconds timeout)
+    : socket_(std::move(fd), "QEMU's gdbstub"), timeout_(timeout) {}
 
 template <class T>
 Result<T> GdbRemote::out_of_step(Result<T> answer) {
@@ -178,7 +178,7 @@ Result<void> GdbRemote::attach() {
 
 Result<void> GdbRemote::pause() {
   TRY(socket_.send("\x03", deadline()));
-  const Deadline silence = std::chrono::steady_clock::now() + std::min(kSilence, patience_ / 2);
+  const Deadline silence = std::chrono::steady_clock::now() + std::min(kSilence, timeout_ / 2);
   // Acknowledgements, also of what was sent before, are no answer.
   while (pending_.find('$', consumed_) == std::string::npos && pending_.size() <= kMaxPacket) {
     const bool silent = std::chrono::steady_clock::now() > silence;
@@ -232,7 +232,7 @@ Result<void> GdbRemote::forget_stops() {
 
 void GdbRemote::await_taken() {
   // A peer that has gone or hangs takes nothing any more, and nobody could act on that.
-  (void)vmm::await_taken(socket_.fd(), static_cast<int>(patience_.count()));
+  (void)vmm::await_taken(socket_.fd(), static_cast<int>(timeout_.count()));
 }
 
 Result<Registers> GdbRemote::read_registers(unsigned vcpu) {

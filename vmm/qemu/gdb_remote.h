@@ -26,9 +26,9 @@ Result<Registers> decode_registers(std::string_view hex);
 
 class GdbRemote {
  public:
-  /// `patience`: how long a request may take; write_bytes adds some for each byte. It tells a dead
+  /// `timeout`: how long a request may take; write_bytes adds some for each byte. It tells a dead
   /// stub from a loaded host.
-  explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds patience = std::chrono::seconds(20));
+  explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
   /// Connects to the stub of a machine that has not started yet.
   Result<void> attach();
@@ -57,7 +57,7 @@ class GdbRemote {
   Result<void> write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
  private:
-  Deadline deadline() const { return std::chrono::steady_clock::now() + patience_; }
+  Deadline deadline() const { return std::chrono::steady_clock::now() + timeout_; }
   Result<std::string> next_packet(Deadline deadline);
   Result<std::string> receive_packet(Deadline deadline);
   Result<std::string> next_answer(Deadline until);
@@ -70,7 +70,7 @@ class GdbRemote {
   Result<void> write_all(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
   PeerSocket socket_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   std::string pending_;  // received, from consumed_ on not yet looked at
   std::size_t consumed_ = 0;
   bool in_step_ = true;

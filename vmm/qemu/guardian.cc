@@ -22,9 +22,9 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr int kPatience = 30'000;  // milliseconds; QEMU may be starting, or the host may swap
+constexpr int kTimeout = 30'000;  // milliseconds; QEMU may be starting, or the host may swap
 /// A monitor that stops the guest listens again when all I/O of the guest has ended.
-constexpr int kMonitorPatience = 3'600'000;
+constexpr int kMonitorTimeout = 3'600'000;
 
 /// Right in whatever state we left the stub (QEMU 7.2 and 10.0, gdb_read_byte): a guest that runs
 /// is stopped by the first byte, a packet cut short ends at the '#', anything else is skipped; then
@@ -41,7 +41,7 @@ constexpr std::string_view kStoppedTooLong =
 constexpr char kHold = 'h', kLetBe = 'l', kRelease = 'r';
 
 /// Lets the guest go on and sees to it that QEMU hears of it.
-void let_guest_go_on(int connection, std::string_view words, int patience) {
+void let_guest_go_on(int connection, std::string_view words, int timeout) {
   while (!words.empty()) {
     const ssize_t sent = send(connection, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
@@ -50,9 +50,9 @@ void let_guest_go_on(int connection, std::string_view words, int patience) {
     }
     pollfd entry{connection, POLLOUT, 0};
     if (errno == EINTR) continue;
-    if (errno != EAGAIN || poll(&entry, 1, patience) != 1) return;  // QEMU has gone, or hangs
+    if (errno != EAGAIN || poll(&entry, 1, timeout) != 1) return;  // QEMU has gone, or hangs
   }
-  await_taken(connection, patience);
+  await_taken(connection, timeout);
 }
 
 /// The process that is guarded, with the paths under /proc that belong to it.
@@ -72,11 +72,11 @@ bool is_stopped(const Master& master) {
 }
 
 /// Waits for an order, or for the master's end. Ends a master that is stopped for longer than that.
-void await_order(int life, const Master& master, int patience) {
+void await_order(int life, const Master& master, int timeout) {
   pollfd entry{life, POLLIN, 0};
   for (int stopped = 0; poll(&entry, 1, kLookEvery) == 0;) {
     stopped = is_stopped(master) ? stopped + kLookEvery : 0;
-    if (stopped <= patience) continue;
+    if (stopped <= timeout) continue;
     const UniqueFd errors(open(master.errors.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     (void)!write(errors.get(), kStoppedTooLong.data(), kStoppedTooLong.size());
     kill(master.pid, SIGKILL);
@@ -84,11 +84,11 @@ void await_order(int life, const Master& master, int patience) {
   }
 }
 
-/// Obeys until we end or send it home; whether the guest is to be let go then. `patience` is
+/// Obeys until we end or send it home; whether the guest is to be let go then. `timeout` is
 /// negative where nobody tells when the guest is held.
-bool obey(int life, bool holds, const Master& master, int patience) {
+bool obey(int life, bool holds, const Master& master, int timeout) {
   for (;;) {
-    if (holds && patience >= 0) await_order(life, master, patience);
+    if (holds && timeout >= 0) await_order(life, master, timeout);
     char word = 0;
     const ssize_t got = read(life, &word, 1);
     if (got == 0) return holds;
@@ -113,7 +113,7 @@ void close_others(int one, int other) {
 }
 
 [[noreturn]] void guard(int connection, int life, Guardian::Peer peer, const Master& master,
-                        int patience) {
+                        int timeout) {
   setsid();  // the terminal's signals are not for us
   sigset_t all;
   sigfillset(&all);
@@ -121,9 +121,9 @@ void close_others(int one, int other) {
   prctl(PR_SET_NAME, "ringside-guard");
   close_others(connection, life);
   const bool debugger = peer == Guardian::Peer::Debugger;
-  if (obey(life, patience < 0, master, patience) && peer != Guardian::Peer::None) {
+  if (obey(life, timeout < 0, master, timeout) && peer != Guardian::Peer::None) {
     let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn,
-                    debugger ? kPatience : kMonitorPatience);
+                    debugger ? kTimeout : kMonitorTimeout);
   }
   _exit(0);
 }
@@ -131,7 +131,7 @@ void close_others(int one, int other) {
 }  // namespace
 
 Result<Guardian> Guardian::start(int connection, Peer peer, When when,
-                                 std::chrono::milliseconds patience) {
+                                 std::chrono::milliseconds timeout) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot make a socket: {}", std::strerror(errno)));
@@ -139,7 +139,7 @@ Result<Guardian> Guardian::start(int connection, Peer peer, When when,
   const UniqueFd theirs(ends[0]);
   UniqueFd ours(ends[1]);
   const Master master;  // made here: the other process must not allocate
-  const int stopped = when == When::Always ? -1 : static_cast<int>(patience.count());
+  const int stopped = when == When::Always ? -1 : static_cast<int>(timeout.count());
   const pid_t pid = fork();
   if (pid < 0) {
     return fail(ErrorCode::Io,

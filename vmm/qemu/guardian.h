@@ -26,11 +26,11 @@ class Guardian {
   /// may have stopped it, too.
   enum class When : std::uint8_t { Always, Held };
   /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
-  /// ends; -1 without a peer. Safe in whatever thread: it makes only calls that are. `patience` is
+  /// ends; -1 without a peer. Safe in whatever thread: it makes only calls that are. `timeout` is
   /// for how long we may be stopped while we hold another's guest.
   static Result<Guardian> start(int connection, Peer peer = Peer::Debugger,
                                 When when = When::Always,
-                                std::chrono::milliseconds patience = std::chrono::seconds(3));
+                                std::chrono::milliseconds timeout = std::chrono::seconds(3));
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), life_(std::move(other.life_)) {}
   Guardian& operator=(Guardian&&) = delete;

@@ -8,7 +8,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::chrono::seconds kStartPatience(30);  // a host that swaps takes seconds to start QEMU
+constexpr std::chrono::seconds kStartTimeout(30);  // a host that swaps takes seconds to start QEMU
 
 /// The error for a QEMU that ended before its monitor worked: with its own last words, if any.
 Error start_failure(ChildProcess& child, const Error& error) {
@@ -40,7 +40,7 @@ Result<std::unique_ptr<QemuMachine>> QemuMachine::take_over(unsigned vcpus, Acce
                                                             Links links) {
   const bool keep = links.guardian.has_value();
   QmpClient monitor(std::move(links.monitor));
-  const auto greeted = monitor.handshake(kStartPatience);
+  const auto greeted = monitor.handshake(kStartTimeout);
   if (!greeted) return Unexpected<Error>(start_failure(child, greeted.error()));
   std::unique_ptr<QemuMachine> machine(new QemuMachine(
       vcpus, accelerator, std::move(ram), std::move(child), std::move(monitor), std::move(links)));

@@ -8,7 +8,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr int kEndPatience = 500;  // milliseconds
+constexpr int kEndTimeout = 500;  // milliseconds
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Result<T> QemuVcpus::judge(Result<T> answer) {
   if (answer || (answer.error().code != ErrorCode::MachineGone && gdb_.in_step())) return answer;
   out_of_step_ = true;
   pollfd ended{watcher_.event_fd(), POLLIN, 0};
-  if (poll(&ended, 1, kEndPatience) != 0) return answer;
+  if (poll(&ended, 1, kEndTimeout) != 0) return answer;
   Error error = std::move(answer).error();
   error.code = ErrorCode::MachineGone;
   if (life_ == Life::Stays) {
@@ -42,7 +42,7 @@ Result<T> QemuVcpus::judge(Result<T> answer) {
         "; this QEMU was ended, with its guest: try again, or name another with --qemu";
     watcher_.note_ended_by_us();
     child_.kill();
-    poll(&ended, 1, kEndPatience);  // so that state() tells why when a caller sees our error
+    poll(&ended, 1, kEndTimeout);  // so that state() tells why when a caller sees our error
   }
   return Unexpected<Error>(std::move(error));
 }

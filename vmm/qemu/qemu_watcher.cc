@@ -20,7 +20,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kConsoleTail = 16 << 10, kErrorTail = 4 << 10;
-constexpr std::chrono::seconds kStatusPatience(5);
+constexpr std::chrono::seconds kStatusTimeout(5);
 // A chatty guest, or QEMU, must not keep us from the other descriptors.
 constexpr unsigned kMaxReads = 64, kMaxRounds = 16;
 
@@ -128,7 +128,7 @@ void QemuWatcher::follow_monitor() {
 /// False when it does not answer.
 bool QemuWatcher::check_why_stopped() {
   if (paused_by_us_.load(std::memory_order_acquire)) return true;
-  const auto answer = monitor_.execute("query-status", kStatusPatience);
+  const auto answer = monitor_.execute("query-status", kStatusTimeout);
   if (!answer) return false;
   const std::string status = json_text(*answer, "status");
   if (status == "internal-error" || status == "io-error") child_.kill();

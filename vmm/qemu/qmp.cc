@@ -61,13 +61,13 @@ bool QmpClient::keep_if_event(nlohmann::json& message) {
   return true;
 }
 
-Result<void> QmpClient::handshake(std::chrono::milliseconds patience) {
-  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+Result<void> QmpClient::handshake(std::chrono::milliseconds timeout) {
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   const auto greeting = TRY(await_message(deadline));
   if (!greeting.contains("QMP")) {
     return fail(ErrorCode::Invalid, "QEMU's monitor did not send its greeting");
   }
-  TRY(execute("qmp_capabilities", patience));
+  TRY(execute("qmp_capabilities", timeout));
   return {};
 }
 
@@ -80,15 +80,15 @@ std::string QmpClient::request(std::string_view command, const nlohmann::json& a
 }
 
 Result<nlohmann::json> QmpClient::execute(std::string_view command, const nlohmann::json& arguments,
-                                          std::chrono::milliseconds patience) {
-  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+                                          std::chrono::milliseconds timeout) {
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   TRY(socket_.send(request(command, arguments), deadline));
   return await_answer(command, deadline);
 }
 
 Result<void> QmpClient::pass_descriptor(std::string_view name, int descriptor,
-                                        std::chrono::milliseconds patience) {
-  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+                                        std::chrono::milliseconds timeout) {
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   const std::string line = request("getfd", {{"fdname", std::string(name)}});
   TRY(socket_.send_descriptor(descriptor, line, deadline));
   TRY(await_answer("getfd", deadline));

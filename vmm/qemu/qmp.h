@@ -33,17 +33,17 @@ class QmpClient {
 
   int fd() const { return socket_.fd(); }
   /// Reads the greeting and enters command mode; from then on events arrive.
-  Result<void> handshake(std::chrono::milliseconds patience);
+  Result<void> handshake(std::chrono::milliseconds timeout);
   /// The "return" value of the answer. Invalid, with QEMU's own words, when it refused; MachineGone
   /// when there is no answer in time.
-  Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds patience) {
-    return execute(command, nlohmann::json::object(), patience);
+  Result<nlohmann::json> execute(std::string_view command, std::chrono::milliseconds timeout) {
+    return execute(command, nlohmann::json::object(), timeout);
   }
   Result<nlohmann::json> execute(std::string_view command, const nlohmann::json& arguments,
-                                 std::chrono::milliseconds patience);
+                                 std::chrono::milliseconds timeout);
   /// Gives QEMU a copy of a descriptor, which it knows as `name` from then on (its `getfd`).
   Result<void> pass_descriptor(std::string_view name, int descriptor,
-                               std::chrono::milliseconds patience);
+                               std::chrono::milliseconds timeout);
   /// Reads the messages that have arrived, without waiting. At most some 64 KiB, for a QEMU that
   /// never stops sending: fd() stays readable while there is more. MachineGone when QEMU has
   /// closed.

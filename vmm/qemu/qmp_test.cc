@@ -9,7 +9,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(5000);
+constexpr std::chrono::milliseconds kTimeout(5000);
 constexpr char kGreeting[] = "{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n";
 
 void greet(FakePeer& peer) {
@@ -27,8 +27,8 @@ TEST(Qmp, ShakesHandsAndReturnsAValue) {
   });
   QmpClient qmp(qemu.client());
 
-  ASSERT_TRUE(qmp.handshake(kPatience));
-  const auto answer = qmp.execute("query-status", kPatience);
+  ASSERT_TRUE(qmp.handshake(kTimeout));
+  const auto answer = qmp.execute("query-status", kTimeout);
 
   ASSERT_TRUE(answer);
   EXPECT_EQ(json_text(*answer, "status"), "running");
@@ -45,8 +45,8 @@ TEST(Qmp, KeepsTheEventsThatArriveBetweenAnswers) {
   });
   QmpClient qmp(qemu.client());
 
-  ASSERT_TRUE(qmp.handshake(kPatience));
-  ASSERT_TRUE(qmp.execute("query-status", kPatience)) << "the answer to another request is skipped";
+  ASSERT_TRUE(qmp.handshake(kTimeout));
+  ASSERT_TRUE(qmp.execute("query-status", kTimeout)) << "the answer to another request is skipped";
   const auto stop = qmp.next_event(), shutdown = qmp.next_event();
 
   ASSERT_TRUE(stop && shutdown);
@@ -65,8 +65,8 @@ TEST(Qmp, ReportsARefusalInQemusWords) {
   });
   QmpClient qmp(qemu.client());
 
-  ASSERT_TRUE(qmp.handshake(kPatience));
-  const auto answer = qmp.execute("frobnicate", kPatience);
+  ASSERT_TRUE(qmp.handshake(kTimeout));
+  const auto answer = qmp.execute("frobnicate", kTimeout);
 
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().message, "QEMU refused frobnicate: no such thing");
@@ -80,8 +80,8 @@ TEST(Qmp, ARefusalDoesNotSteerTheTerminal) {
   });
   QmpClient qmp(qemu.client());
 
-  ASSERT_TRUE(qmp.handshake(kPatience));
-  const auto answer = qmp.execute("frobnicate", kPatience);
+  ASSERT_TRUE(qmp.handshake(kTimeout));
+  const auto answer = qmp.execute("frobnicate", kTimeout);
 
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().message, "QEMU refused frobnicate: ?[2J?fake: all is well");
@@ -94,7 +94,7 @@ ErrorCode handshake_against(const std::string& bytes) {
     if (bytes.starts_with(kGreeting)) peer.receive_until("\n");
   });
   QmpClient qmp(qemu.client());
-  const auto done = qmp.handshake(kPatience);
+  const auto done = qmp.handshake(kTimeout);
   return done ? ErrorCode::Usage : done.error().code;
 }
 
@@ -123,7 +123,7 @@ TEST(Qmp, TakesInWhatIsThereAndSaysWhenThePeerIsGone) {
     peer.send("{\"event\": \"RESET\"}\r\n");
   });
   QmpClient qmp(qemu.client());
-  ASSERT_TRUE(qmp.handshake(kPatience));
+  ASSERT_TRUE(qmp.handshake(kTimeout));
 
   Result<void> taken;
   while ((taken = qmp.take_in())) std::this_thread::yield();
@@ -165,8 +165,8 @@ TEST(Qmp, SendsArgumentsAndDescriptors) {
   });
   QmpClient qmp(qemu.client());
 
-  const auto executed = qmp.execute("go", {{"to", "a\nb\xff"}}, kPatience);
-  const auto passed = qmp.pass_descriptor("it", writes.get(), kPatience);
+  const auto executed = qmp.execute("go", {{"to", "a\nb\xff"}}, kTimeout);
+  const auto passed = qmp.pass_descriptor("it", writes.get(), kTimeout);
   writes.reset();
 
   ASSERT_TRUE(executed && passed);

@@ -173,7 +173,7 @@ class Shim {
   /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
   /// Slots stay mapped, because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
-  /// After retire(), once nobody in the guest is inside (vmm/linux/stacks/occupants.h): takes it
+  /// After retire(), once nobody in the guest is inside (vmm/linux/stacks/stack_check.h): takes it
   /// out of the guest's page tables and leaves zeros. Invalid where the guest has changed what led
   /// to it; then nothing is changed.
   virtual Result<void> remove(PausedMachine& machine) = 0;

@@ -12,7 +12,7 @@ Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const dif::ValueType type = TRY(resolver.value_type(e));
   const unsigned reg = TRY(generator.evaluate(e));
-  if (resolver.types().is_float(e.type) && e.symbol != nullptr) {
+  if (resolver.types().is_float(e.type) && e.identifier != nullptr) {
     // A variable that nobody assigned to lies nowhere; as a number it is 0.
     const Label there = generator.out_.label();
     generator.out_.emit(Opcode::Tst, reg);
@@ -71,7 +71,7 @@ Checked<void> CodeGenerator::extend(unsigned reg, TypeId type, const Location& a
 
 /// Whether `e` is always a value of its own type: variables and arithmetic may have more bits.
 bool CodeGenerator::fits(const Expr& e) const {
-  if (e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable) return false;
+  if (e.identifier != nullptr && e.identifier->kind == Identifier::Kind::Variable) return false;
   switch (e.kind) {
     case ExprKind::Name:
     case ExprKind::KernelSymbol:
@@ -315,7 +315,7 @@ Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
       return evaluate(*e.b);
     }
     case ExprKind::Call:
-      if (e.symbol != nullptr) return call(e);
+      if (e.identifier != nullptr) return call(e);
       return complain("D_CG_EXPR", e.at,
                       fmt::format("{}( ) may not be called from a D expression (D program context "
                                   "required)",

@@ -64,7 +64,7 @@ class CodeGenerator {
   Checked<unsigned> load_at(const Expr& e, unsigned address);
   using Registers = std::vector<unsigned>;
   Checked<const Registers*> keep_impure_keys(const Expr& e, Registers& waiting);
-  Checked<unsigned> load_symbol(const Expr& e, const Registers* keys = nullptr);
+  Checked<unsigned> load_identifier(const Expr& e, const Registers* keys = nullptr);
   Checked<void> store_symbol(const Expr& e, unsigned value, const Registers* keys = nullptr);
   Checked<unsigned> assign(const Expr& e);
   Checked<unsigned> step(const Expr& e, bool want_old);
@@ -81,8 +81,8 @@ class CodeGenerator {
   Checked<void> fits_tuple(const std::vector<Slot>& slots) const;
   std::vector<Slot> key_slots(const Expr& e) const;
   Checked<void> push_keys(const Expr& e, const Registers* keys);
-  dif::Variable variable(const Symbol& symbol) const;
-  void emit_variable(Opcode op, const Symbol& symbol, unsigned rd, const Location& at);
+  dif::Variable variable(const Identifier& identifier) const;
+  void emit_variable(Opcode op, const Identifier& identifier, unsigned rd, const Location& at);
   Checked<dif::Variable> spill_slot(unsigned number);
 
   Resolver& resolver_;

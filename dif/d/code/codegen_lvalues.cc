@@ -11,8 +11,10 @@ namespace {
 
 /// Its code uses the tuple stack.
 bool uses_tuple(const Expr& e) {
-  const bool element = e.kind == ExprKind::Index && e.symbol != nullptr && e.symbol->is_associative;
-  const bool to_memory = e.kind == ExprKind::Assign && e.a->symbol == nullptr;  // string_length()
+  const bool element =
+      e.kind == ExprKind::Index && e.identifier != nullptr && e.identifier->is_associative;
+  const bool to_memory =
+      e.kind == ExprKind::Assign && e.a->identifier == nullptr;  // string_length()
   if (e.kind == ExprKind::Call || element || to_memory) return true;
   for (const Expr* part : {e.a, e.b, e.c}) {
     if (part != nullptr && uses_tuple(*part)) return true;
@@ -46,7 +48,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   if (e.kind == ExprKind::KernelSymbol) return out_.constant(0, resolver_.namer().symbol(e), e.at);
   if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a, use);
   if (e.kind == ExprKind::Member || e.kind == ExprKind::Arrow) return member_address(e, use);
-  if (e.kind == ExprKind::Index && e.symbol == nullptr && e.a->type.value != 0) {
+  if (e.kind == ExprKind::Index && e.identifier == nullptr && e.a->type.value != 0) {
     const unsigned base = TRY(pointed(*e.a, use));
     const Expr& position = *e.list[0];
     if (position.constant) resolver_.namer().need_element(*e.a, *position.constant);
@@ -56,7 +58,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
     out_.release(index);
     return base;
   }
-  const bool variable = e.symbol != nullptr && e.symbol->kind == Symbol::Kind::Variable;
+  const bool variable = e.identifier != nullptr && e.identifier->kind == Identifier::Kind::Variable;
   if (use == Use::Write && variable && types_.by_reference(e.type)) return made(e);
   return evaluate(e);
 }
@@ -66,7 +68,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
 Checked<unsigned> CodeGenerator::made(const Expr& e) {
   Registers waiting;
   const Registers* keys = TRY(keep_impure_keys(e, waiting));
-  const unsigned reg = TRY(load_symbol(e, keys));
+  const unsigned reg = TRY(load_identifier(e, keys));
   const Label there = out_.label();
   out_.emit(Opcode::Tst, reg);
   out_.branch(Opcode::Bne, there);
@@ -74,7 +76,7 @@ Checked<unsigned> CodeGenerator::made(const Expr& e) {
       TRY(out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at));
   out_.emit(Opcode::Allocs, zeroes, 0, zeroes);
   TRY(store_symbol(e, zeroes, keys));
-  const unsigned stored = TRY(load_symbol(e, keys));
+  const unsigned stored = TRY(load_identifier(e, keys));
   out_.emit(Opcode::Mov, zeroes, 0, reg);
   out_.emit(Opcode::Tst, stored);
   out_.branch(Opcode::Be, there);
@@ -89,13 +91,13 @@ Checked<unsigned> CodeGenerator::made(const Expr& e) {
 Checked<const CodeGenerator::Registers*> CodeGenerator::keep_impure_keys(const Expr& e,
                                                                          Registers& waiting) {
   const auto pure_key = [](const Expr* key) { return is_pure(*key); };
-  if (e.symbol == nullptr || std::ranges::all_of(e.list, pure_key)) return nullptr;
+  if (e.identifier == nullptr || std::ranges::all_of(e.list, pure_key)) return nullptr;
   for (const Slot& slot : key_slots(e)) waiting.push_back(TRY(slot_value(slot)));
   return &waiting;
 }
 
 Checked<unsigned> CodeGenerator::load(const Expr& e) {
-  if (e.symbol != nullptr) return load_symbol(e);
+  if (e.identifier != nullptr) return load_identifier(e);
   const bool is_argument = e.kind == ExprKind::Index && e.a->type.value == 0;
   if (is_argument && e.text != nullptr) {
     const unsigned reg = TRY(evaluate(*e.list[0]));
@@ -122,23 +124,25 @@ Checked<unsigned> CodeGenerator::load_at(const Expr& e, unsigned address) {
 
 // D's variables
 
-dif::Variable CodeGenerator::variable(const Symbol& symbol) const {
+dif::Variable CodeGenerator::variable(const Identifier& identifier) const {
   dif::Variable result;
-  result.id = symbol.id;
-  result.scope = symbol.scope == Scope::Thread   ? dif::VariableScope::Thread
-                 : symbol.scope == Scope::Clause ? dif::VariableScope::Clause
-                                                 : dif::VariableScope::Global;
-  result.kind = symbol.is_associative ? dif::VariableKind::Associative : dif::VariableKind::Scalar;
-  result.type = types_.value_type(symbol.type).value_or(dif::ValueType{});
-  result.name = symbol.name;
+  result.id = identifier.id;
+  result.scope = identifier.scope == Scope::Thread   ? dif::VariableScope::Thread
+                 : identifier.scope == Scope::Clause ? dif::VariableScope::Clause
+                                                     : dif::VariableScope::Global;
+  result.kind =
+      identifier.is_associative ? dif::VariableKind::Associative : dif::VariableKind::Scalar;
+  result.type = types_.value_type(identifier.type).value_or(dif::ValueType{});
+  result.name = identifier.name;
   return result;
 }
 
-void CodeGenerator::emit_variable(Opcode op, const Symbol& symbol, unsigned rd,
+void CodeGenerator::emit_variable(Opcode op, const Identifier& identifier, unsigned rd,
                                   const Location& at) {
-  const dif::Variable made = variable(symbol);
+  const dif::Variable made = variable(identifier);
   const bool in_memory = made.type.kind == dif::ValueKind::Bytes;
-  out_.variable(op, made, in_memory ? resolver_.namer().size(symbol.type, at) : std::nullopt, rd);
+  out_.variable(op, made, in_memory ? resolver_.namer().size(identifier.type, at) : std::nullopt,
+                rd);
 }
 
 /// The clause-local variable that stands in for a register. All objects share them: none holds a
@@ -148,28 +152,28 @@ Checked<dif::Variable> CodeGenerator::spill_slot(unsigned number) {
 }
 
 /// `keys` are the values of an element's keys where they have been computed already; they stay.
-Checked<unsigned> CodeGenerator::load_symbol(const Expr& e, const Registers* keys) {
-  const Symbol& symbol = *e.symbol;
-  const bool thread = symbol.scope == Scope::Thread;
-  if (symbol.is_associative) TRY(push_keys(e, keys));
+Checked<unsigned> CodeGenerator::load_identifier(const Expr& e, const Registers* keys) {
+  const Identifier& identifier = *e.identifier;
+  const bool thread = identifier.scope == Scope::Thread;
+  if (identifier.is_associative) TRY(push_keys(e, keys));
   const unsigned reg = TRY(out_.allocate(e.at));
-  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Ldtaa : Opcode::Ldgaa)
-                    : thread                        ? Opcode::Ldts
-                    : symbol.scope == Scope::Clause ? Opcode::Ldls
-                                                    : Opcode::Ldgs;
-  emit_variable(op, symbol, reg, e.at);
+  const Opcode op = identifier.is_associative           ? (thread ? Opcode::Ldtaa : Opcode::Ldgaa)
+                    : thread                            ? Opcode::Ldts
+                    : identifier.scope == Scope::Clause ? Opcode::Ldls
+                                                        : Opcode::Ldgs;
+  emit_variable(op, identifier, reg, e.at);
   return reg;
 }
 
 Checked<void> CodeGenerator::store_symbol(const Expr& e, unsigned value, const Registers* keys) {
-  const Symbol& symbol = *e.symbol;
-  const bool thread = symbol.scope == Scope::Thread;
-  if (symbol.is_associative) TRY(push_keys(e, keys));
-  const Opcode op = symbol.is_associative           ? (thread ? Opcode::Sttaa : Opcode::Stgaa)
-                    : thread                        ? Opcode::Stts
-                    : symbol.scope == Scope::Clause ? Opcode::Stls
-                                                    : Opcode::Stgs;
-  emit_variable(op, symbol, value, e.at);
+  const Identifier& identifier = *e.identifier;
+  const bool thread = identifier.scope == Scope::Thread;
+  if (identifier.is_associative) TRY(push_keys(e, keys));
+  const Opcode op = identifier.is_associative           ? (thread ? Opcode::Sttaa : Opcode::Stgaa)
+                    : thread                            ? Opcode::Stts
+                    : identifier.scope == Scope::Clause ? Opcode::Stls
+                                                        : Opcode::Stgs;
+  emit_variable(op, identifier, value, e.at);
   return {};
 }
 
@@ -180,7 +184,7 @@ Checked<unsigned> CodeGenerator::assign(const Expr& e) {
   if (e.compound) return read_modify_write(target, e, false);
   const bool frees = types_.by_reference(target.type) && is_zero(*e.b);
   const unsigned value = TRY(frees ? out_.constant(0, e.at) : evaluate(*e.b));
-  if (target.symbol != nullptr) {
+  if (target.identifier != nullptr) {
     TRY(store_symbol(target, value));
     return value;
   }
@@ -197,7 +201,7 @@ Checked<unsigned> CodeGenerator::step(const Expr& e, bool want_old) {
 /// `target op= e.b`, or ++ and -- when `e` is unary. The result is the new value, or the old.
 Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Expr& e,
                                                    bool want_old) {
-  const bool in_memory = target.symbol == nullptr;
+  const bool in_memory = target.identifier == nullptr;
   Registers waiting;
   const Registers* keys = TRY(keep_impure_keys(target, waiting));
   unsigned at = 0;
@@ -208,7 +212,7 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
     out_.emit(Opcode::Mov, at, 0, value);
     value = TRY(load_at(target, value));
   } else {
-    value = TRY(load_symbol(target, keys));
+    value = TRY(load_identifier(target, keys));
   }
   unsigned old = 0;
   if (want_old) {
@@ -283,7 +287,7 @@ Checked<void> CodeGenerator::fits_tuple(const std::vector<Slot>& slots) const {
 std::vector<CodeGenerator::Slot> CodeGenerator::key_slots(const Expr& e) const {
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < e.list.size(); ++i) {
-    const TypeId type = e.symbol->keys[i];
+    const TypeId type = e.identifier->keys[i];
     slots.push_back({e.list[i], type, types_.is_string(type)});
   }
   return slots;
@@ -299,7 +303,7 @@ Checked<void> CodeGenerator::push_keys(const Expr& e, const Registers* keys) {
 }
 
 Checked<unsigned> CodeGenerator::call(const Expr& e) {
-  const dif::SubroutineInfo& info = *e.symbol->subroutine;
+  const dif::SubroutineInfo& info = *e.identifier->subroutine;
   std::vector<Slot> slots;
   for (std::size_t i = 0; i < e.list.size(); ++i) {
     const bool null_string = is_zero(*e.list[i]);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
@@ -12,7 +12,7 @@ namespace ringside::d {
 /// Looks into inlines, too.
 class ArgumentSearch {
  public:
-  explicit ArgumentSearch(SymbolTable& symbols) : symbols_(symbols) {}
+  explicit ArgumentSearch(IdentifierTable& identifiers) : identifiers_(identifiers) {}
 
   bool found_in(const Expr* e) {
     constexpr int kMostNodes = 100'000;  // inlines of inlines can grow beyond all bounds
@@ -20,8 +20,8 @@ class ArgumentSearch {
     if (++nodes_ > kMostNodes) return true;
     if (e->kind == ExprKind::Name) {
       if (*e->text == "args") return true;
-      const Symbol* const symbol = symbols_.find(Scope::Global, *e->text);
-      if (symbol != nullptr && found_in(symbol->value)) return true;
+      const Identifier* const identifier = identifiers_.find(Scope::Global, *e->text);
+      if (identifier != nullptr && found_in(identifier->value)) return true;
     }
     return found_in(e->a) || found_in(e->b) || found_in(e->c) ||
            std::ranges::any_of(e->list, [this](const Expr* part) { return found_in(part); });
@@ -35,7 +35,7 @@ class ArgumentSearch {
   }
 
  private:
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   int nodes_ = 0;
 };
 

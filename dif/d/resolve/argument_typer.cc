@@ -15,7 +15,7 @@ namespace ringside::d {
 bool ArgumentTyper::needs_each(const ClauseNode& clause,
                                const std::vector<dif::ProbeDescription>& probes) const {
   if (probes.size() < 2 || !probes_.differ(probes)) return false;
-  ArgumentSearch search(symbols_);
+  ArgumentSearch search(identifiers_);
   return search.found_in(clause.predicate) || search.found_in(clause.body);
 }
 
@@ -42,7 +42,7 @@ Checked<void> ArgumentTyper::index(Expr* e) {
   const ProbeSignature known = TRY(probes_.signature(e->at));
   TRY(stability_.note(known.attributes.arguments, "args[ ]", e->at));
   if (!known.translated.empty() && !e->is_native) return translated(e, known, position);
-  e->symbol = nullptr;
+  e->identifier = nullptr;
   e->address = position;
   if (e->is_native && position >= known.arguments.size()) {  // the provider knows no type of it
     e->type = types_.int64;

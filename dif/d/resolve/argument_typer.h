@@ -18,7 +18,7 @@ class ArgumentTyper {
                 Translators& translators)
       : arena_(tools.arena),
         types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         declared_(tools.declared),
         stability_(tools.stability),
         walker_(tools.walker),
@@ -42,7 +42,7 @@ class ArgumentTyper {
 
   AstArena& arena_;
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   TypeResolver& declared_;
   StabilityNotes& stability_;
   ExpressionWalker& walker_;

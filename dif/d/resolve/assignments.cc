@@ -22,9 +22,9 @@ const Expr* Assignments::undeclared(const Expr& target) const {
   const Expr& named = target.kind == ExprKind::Index ? *target.a : target;
   if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
   const std::string& text = *named.text;
-  if (symbols_.find(variable_scope(named), text) != nullptr) return nullptr;
-  const bool taken = symbols_.is_of_d(text) || declared_.find_enumerator(text) || text == "args" ||
-                     text == "uregs" || text == "NULL";
+  if (identifiers_.find(variable_scope(named), text) != nullptr) return nullptr;
+  const bool taken = identifiers_.is_of_d(text) || declared_.find_enumerator(text) ||
+                     text == "args" || text == "uregs" || text == "NULL";
   return named.kind == ExprKind::Name && taken ? nullptr : &named;
 }
 
@@ -62,9 +62,9 @@ Checked<void> Assignments::declare_written(const Expr& target, TypeId type, cons
         "D_ARR_LOCAL", at,
         fmt::format("cannot declare associative array as local variable: this->{}", *named.text));
   }
-  Symbol* symbol = TRY(symbols_.add_variable(scope, *named.text, named.at));
-  symbol->type = type;
-  symbol->is_associative = element;
+  Identifier* identifier = TRY(identifiers_.add_variable(scope, *named.text, named.at));
+  identifier->type = type;
+  identifier->is_associative = element;
   return {};
 }
 
@@ -96,9 +96,10 @@ Checked<void> Assignments::check_writable(const Expr& e, const Expr& target) con
     return complain("D_OP_WRITE", e.at,
                     "operator requires a writable variable: kernel variables are read-only");
   }
-  if (target.symbol != nullptr && target.symbol->kind != Symbol::Kind::Variable) {
-    return complain("D_OP_WRITE", e.at,
-                    fmt::format("built-in variable {} may not be written", target.symbol->name));
+  if (target.identifier != nullptr && target.identifier->kind != Identifier::Kind::Variable) {
+    return complain(
+        "D_OP_WRITE", e.at,
+        fmt::format("built-in variable {} may not be written", target.identifier->name));
   }
   const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
   const bool element =
@@ -117,7 +118,7 @@ Checked<void> Assignments::check_writable(const Expr& e, const Expr& target) con
 /// a[i++] += 1 reads and writes one element: keys that cannot be evaluated twice are kept in
 /// hidden variables first, and `e` becomes (kept = i++, a[kept] += 1).
 Checked<void> Assignments::keep_keys(Expr* e, Expr* target) {
-  if (target->symbol == nullptr || !target->symbol->is_associative) return {};
+  if (target->identifier == nullptr || !target->identifier->is_associative) return {};
   Expr* prologue = nullptr;
   for (Expr*& key : target->list) {
     const auto [first, again] = TRY(rewriter_.evaluate_once(key));

@@ -15,7 +15,7 @@ class Assignments {
   Assignments(const ResolverTools& tools, Rewriter& rewriter)
       : arena_(tools.arena),
         types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         declared_(tools.declared),
         rules_(tools.rules),
         walker_(tools.walker),
@@ -44,7 +44,7 @@ class Assignments {
 
   AstArena& arena_;
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   TypeResolver& declared_;
   const OperatorRules& rules_;
   ExpressionWalker& walker_;

@@ -23,23 +23,23 @@ TypeId Builtins::type_of(dif::BuiltinType type) const {
 Checked<bool> Builtins::variable(Expr* e) {
   const std::string& text = *e->text;
   const auto builtin = dif::find_builtin(text);
-  if (!builtin || symbols_.is_hidden(text)) return false;
-  Symbol symbol;
-  symbol.kind = Symbol::Kind::Builtin;
-  symbol.name = text;
-  symbol.id = static_cast<std::uint16_t>(builtin->id);
-  symbol.type = type_of(builtin->type);
-  symbol.attributes = identifier_info(text).attributes;
+  if (!builtin || identifiers_.is_hidden(text)) return false;
+  Identifier identifier;
+  identifier.kind = Identifier::Kind::Builtin;
+  identifier.name = text;
+  identifier.id = static_cast<std::uint16_t>(builtin->id);
+  identifier.type = type_of(builtin->type);
+  identifier.attributes = identifier_info(text).attributes;
   if (builtin->id == dif::Builtin::Curthread) {
     if (const auto task = types_.graph().find(TypeKind::Struct, "task_struct")) {
-      symbol.type = types_.graph().pointer_to(*task);
+      identifier.type = types_.graph().pointer_to(*task);
     }
   } else if (builtin->type == dif::BuiltinType::Pointer) {
-    symbol.type = types_.uint64;  // caller and ucaller are numbers
+    identifier.type = types_.uint64;  // caller and ucaller are numbers
   }
-  TRY(stability_.note(symbol.attributes, text, e->at));
-  e->symbol = symbols_.add_builtin(std::move(symbol));
-  e->type = e->symbol->type;
+  TRY(stability_.note(identifier.attributes, text, e->at));
+  e->identifier = identifiers_.add_builtin(std::move(identifier));
+  e->type = e->identifier->type;
   return true;
 }
 
@@ -92,7 +92,7 @@ Checked<void> Builtins::check_argument(const Expr& call, std::size_t position,
 
 /// The call of an action or aggregating function. It has no value: whoever needs one says so.
 Checked<void> Builtins::action(Expr* e) {
-  e->symbol = nullptr;
+  e->identifier = nullptr;
   e->type = TypeId{};
   for (Expr* argument : e->list) {
     const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
@@ -115,8 +115,8 @@ Checked<void> Builtins::call(Expr* e) {
   const std::string& text = *e->text;
   if (is_action(text)) return action(e);
   const auto known = dif::find_subroutine(text);
-  const Symbol* const other = known ? nullptr : symbols_.find(Scope::Global, text);
-  if (other != nullptr && other->kind == Symbol::Kind::Inline) {
+  const Identifier* const other = known ? nullptr : identifiers_.find(Scope::Global, text);
+  if (other != nullptr && other->kind == Identifier::Kind::Inline) {
     return complain("D_FUNC_IDENT", e->at, "function designator is not of function type");
   }
   if (!known && (dif::find_builtin(text) || dif::find_builtin_array(text))) {
@@ -138,7 +138,7 @@ Checked<void> Builtins::call(Expr* e) {
     TRY(walker_.resolve(e->list[i]));
     TRY(check_argument(*e, i, known->arguments[i]));
   }
-  e->symbol = symbols_.subroutine(*known);
+  e->identifier = identifiers_.subroutine(*known);
   e->type = type_of(known->result);
   return {};
 }

@@ -14,7 +14,7 @@ class Builtins {
  public:
   Builtins(const ResolverTools& tools, const Environment& environment)
       : types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         stability_(tools.stability),
         rules_(tools.rules),
         walker_(tools.walker),
@@ -33,7 +33,7 @@ class Builtins {
   TypeId type_of(dif::BuiltinType type) const;
 
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   StabilityNotes& stability_;
   const OperatorRules& rules_;
   ExpressionWalker& walker_;

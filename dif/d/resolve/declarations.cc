@@ -29,13 +29,13 @@ Checked<void> Declarations::declare(const Declaration& declaration) {
 Checked<bool> Declarations::is_declared(Scope scope, const Declarator& declarator, TypeId type,
                                         const std::vector<TypeId>& keys) const {
   const std::string& name = *declarator.name;
-  const Symbol* known = symbols_.find(scope, name);
+  const Identifier* known = identifiers_.find(scope, name);
   const bool taken =
       scope == Scope::Global &&
-      (symbols_.is_of_d(name) || declared_.find_enumerator(name) || declared_.is_typedef(name));
+      (identifiers_.is_of_d(name) || declared_.find_enumerator(name) || declared_.is_typedef(name));
   if (known == nullptr && !taken) return false;
   const auto same_type = [&](TypeId a, TypeId b) { return types_.same(a, b); };
-  const bool same = known != nullptr && known->kind == Symbol::Kind::Variable &&
+  const bool same = known != nullptr && known->kind == Identifier::Kind::Variable &&
                     types_.same(known->type, type) &&
                     std::ranges::equal(known->keys, keys, same_type);
   if (same) return true;
@@ -81,11 +81,11 @@ Checked<void> Declarations::declare_variable(const TypeSpec& spec, const Declara
     return complain("D_DECL_INCOMPLETE", declarator.at,
                     fmt::format("incomplete struct/union/enum {}: {}", types_.name(type), name));
   }
-  Symbol* symbol = TRY(symbols_.add_variable(scope, name, declarator.at));
-  symbol->type = type;
-  symbol->is_associative = associative;
-  symbol->keys = std::move(keys);
-  symbol->is_extern = is_extern;
+  Identifier* identifier = TRY(identifiers_.add_variable(scope, name, declarator.at));
+  identifier->type = type;
+  identifier->is_associative = associative;
+  identifier->keys = std::move(keys);
+  identifier->is_extern = is_extern;
   return {};
 }
 
@@ -93,7 +93,7 @@ std::optional<TypeId> Declarations::extern_type(const std::string& name) const {
   if (const auto known = unsized_arrays_.find(name); known != unsized_arrays_.end()) {
     return known->second;
   }
-  const Symbol* const declared = symbols_.find(Scope::Global, name);
+  const Identifier* const declared = identifiers_.find(Scope::Global, name);
   return declared != nullptr && declared->is_extern ? std::optional(declared->type) : std::nullopt;
 }
 

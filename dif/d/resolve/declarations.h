@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dif/d/diagnostic.h"
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/syntax/ast.h"
 #include "dif/d/types/type_resolver.h"
 #include "dif/d/types/types.h"
@@ -17,8 +17,8 @@ namespace ringside::d {
 
 class Declarations {
  public:
-  Declarations(const Types& types, SymbolTable& symbols, TypeResolver& declared)
-      : types_(types), symbols_(symbols), declared_(declared) {}
+  Declarations(const Types& types, IdentifierTable& identifiers, TypeResolver& declared)
+      : types_(types), identifiers_(identifiers), declared_(declared) {}
 
   Checked<void> declare(const Declaration& declaration);
   /// The type that an extern declaration gives the kernel's variable of this name.
@@ -30,7 +30,7 @@ class Declarations {
                             const std::vector<TypeId>& keys) const;
 
   const Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   TypeResolver& declared_;
   std::unordered_map<std::string, TypeId> unsized_arrays_;  // extern, of unknown length
 };

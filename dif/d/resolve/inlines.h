@@ -11,7 +11,7 @@ class Inlines {
   Inlines(const ResolverTools& tools, Rewriter& rewriter)
       : arena_(tools.arena),
         types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         declared_(tools.declared),
         rules_(tools.rules),
         copier_(tools.copier),
@@ -21,17 +21,17 @@ class Inlines {
   Checked<void> define(const InlineNode& node);
   /// Makes `e`, which names the inline, stand for its value. An inline can only name what was
   /// defined before it, so this ends; how much it can grow is bounded.
-  Checked<void> value(Expr* e, const Symbol& symbol);
+  Checked<void> value(Expr* e, const Identifier& identifier);
   /// The same of name[key, ...].
-  Checked<void> element(Expr* e, const Symbol& symbol);
+  Checked<void> element(Expr* e, const Identifier& identifier);
 
  private:
-  Checked<void> take_parameters(Symbol& symbol, const Declarator& declarator);
-  Checked<void> check(const InlineNode& node, Symbol& symbol);
+  Checked<void> take_parameters(Identifier& identifier, const Declarator& declarator);
+  Checked<void> check(const InlineNode& node, Identifier& identifier);
 
   AstArena& arena_;
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   TypeResolver& declared_;
   const OperatorRules& rules_;
   Copier& copier_;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 
 namespace ringside::d {
 
@@ -17,11 +17,11 @@ void InterfacePragmas::add_binding(const std::string& name, const Location& at, 
   pending_[name].binding = since;
 }
 
-void InterfacePragmas::apply(Symbol& symbol) {
-  const auto at = pending_.find(symbol.name);
+void InterfacePragmas::apply(Identifier& identifier) {
+  const auto at = pending_.find(identifier.name);
   if (at == pending_.end()) return;
-  if (at->second.attributes) symbol.attributes = *at->second.attributes;
-  if (at->second.binding) bindings_[symbol.name] = *at->second.binding;
+  if (at->second.attributes) identifier.attributes = *at->second.attributes;
+  if (at->second.binding) bindings_[identifier.name] = *at->second.binding;
   pending_.erase(at);
 }
 

@@ -12,18 +12,18 @@
 
 namespace ringside::d {
 
-struct Symbol;
+struct Identifier;
 
 class InterfacePragmas {
  public:
   void add_attributes(const std::string& name, const Location& at, const dif::Attributes& are);
   void add_binding(const std::string& name, const Location& at, Version since);
-  /// Gives a global symbol what was said of its name.
-  void apply(Symbol& symbol);
+  /// Gives a global identifier what was said of its name.
+  void apply(Identifier& identifier);
   /// Forgets what was said of a name that nothing will have.
   void drop(const std::string& name) { pending_.erase(name); }
 
-  /// Whether a symbol is bound to a later D than this one.
+  /// Whether an identifier is bound to a later D than this one.
   bool is_later(const std::string& name, const Version& version) const;
   void forget_binding(const std::string& name) { bindings_.erase(name); }
 

@@ -70,7 +70,7 @@ std::optional<KernelNamer::TypeName> KernelNamer::of_value(const Expr& e) const 
       if (of) return below(std::move(*of), *e.text);
       return {};
     }
-    case ExprKind::Index: return e.symbol == nullptr ? of_element(*e.a) : std::nullopt;
+    case ExprKind::Index: return e.identifier == nullptr ? of_element(*e.a) : std::nullopt;
     case ExprKind::Unary: return e.op == Op::Deref ? of_element(*e.a) : std::nullopt;
     case ExprKind::KernelSymbol: {
       if (e.container == TypeId{}) return {};

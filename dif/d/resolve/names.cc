@@ -17,7 +17,8 @@ Checked<void> no_scalar(std::string_view what, std::string_view name, const Loca
 /// Complains about a name that nothing has.
 Checked<void> Names::unknown_name(const Expr& e) const {
   const std::string& text = *e.text;
-  if (is_function_name(text) && !symbols_.is_hidden(text)) return no_scalar("function", text, e.at);
+  if (is_function_name(text) && !identifiers_.is_hidden(text))
+    return no_scalar("function", text, e.at);
   if (const std::string_view why = dif::absent_builtin(text); !why.empty()) {
     return complain("D_VAR_UNSUP", e.at, fmt::format("{} {}", text, why));
   }
@@ -31,14 +32,14 @@ Checked<void> Names::unknown_name(const Expr& e) const {
 
 Checked<void> Names::name(Expr* e) {
   const std::string& text = *e->text;
-  Symbol* const symbol = symbols_.find(Scope::Global, text);
-  if (symbol != nullptr) {
-    TRY(stability_.note(symbol->attributes, text, e->at));
-    if (symbol->is_associative) return no_scalar("associative array", text, e->at);
-    if (symbol->kind == Symbol::Kind::Inline) return inlines_.value(e, *symbol);
-    e->symbol = symbol;
-    e->type = symbol->type;
-    e->is_lvalue = symbol->kind == Symbol::Kind::Variable;
+  Identifier* const identifier = identifiers_.find(Scope::Global, text);
+  if (identifier != nullptr) {
+    TRY(stability_.note(identifier->attributes, text, e->at));
+    if (identifier->is_associative) return no_scalar("associative array", text, e->at);
+    if (identifier->kind == Identifier::Kind::Inline) return inlines_.value(e, *identifier);
+    e->identifier = identifier;
+    e->type = identifier->type;
+    e->is_lvalue = identifier->kind == Identifier::Kind::Variable;
     return {};
   }
   if (TRY(builtins_.variable(e))) return {};
@@ -64,16 +65,16 @@ Checked<void> Names::name(Expr* e) {
 }
 
 Checked<void> Names::scoped(Expr* e) {
-  Symbol* symbol = symbols_.find(e->scope, *e->text);
-  if (symbol == nullptr) {
+  Identifier* identifier = identifiers_.find(e->scope, *e->text);
+  if (identifier == nullptr) {
     return complain("D_VAR_UNDEF", e->at,
                     fmt::format("{} has not yet been declared or assigned", print_expression(*e)));
   }
-  if (symbol->is_associative) {
+  if (identifier->is_associative) {
     return no_scalar("associative array", print_expression(*e), e->at);
   }
-  e->symbol = symbol;
-  e->type = symbol->type;
+  e->identifier = identifier;
+  e->type = identifier->type;
   e->is_lvalue = true;
   return {};
 }
@@ -86,7 +87,7 @@ Checked<void> Names::aggregation(Expr* e) {
 }
 
 /// One key. The first use of an array says what types its keys have.
-Checked<void> Names::key(const Expr& e, Symbol* array, std::size_t position, bool fresh) {
+Checked<void> Names::key(const Expr& e, Identifier* array, std::size_t position, bool fresh) {
   if (!types_.value_type(e.type)) {
     return complain("D_KEY_TYPE", e.at,
                     fmt::format("key #{} of {}[ ] has a type that cannot be a key: {}",
@@ -114,7 +115,7 @@ Checked<void> Names::key(const Expr& e, Symbol* array, std::size_t position, boo
                   array->name, position + 1, types_.name(expected), types_.name(e.type)));
 }
 
-Checked<void> Names::keys(Expr* e, Symbol* array) {
+Checked<void> Names::keys(Expr* e, Identifier* array) {
   for (Expr* key : e->list) TRY(walker_.resolve(key));
   const bool fresh = array->keys.empty();
   if (!fresh && array->keys.size() != e->list.size()) {
@@ -127,12 +128,12 @@ Checked<void> Names::keys(Expr* e, Symbol* array) {
   return {};
 }
 
-Checked<void> Names::associative_index(Expr* e, Symbol* array) {
+Checked<void> Names::associative_index(Expr* e, Identifier* array) {
   if (!array->is_associative) {
     return complain("D_OP_PTR", e->at, fmt::format("{} is not an array", array->name));
   }
   TRY(keys(e, array));
-  e->symbol = array;
+  e->identifier = array;
   e->type = array->type;
   e->is_lvalue = true;
   return {};
@@ -141,14 +142,15 @@ Checked<void> Names::associative_index(Expr* e, Symbol* array) {
 /// name[key] of a name that nothing declared yet; reading does not declare it.
 Checked<void> Names::undeclared_array(const Expr& base) {
   if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
-      symbols_.find(Scope::Clause, *base.text) == nullptr) {
+      identifiers_.find(Scope::Clause, *base.text) == nullptr) {
     return complain("D_ARR_LOCAL", base.at,
                     fmt::format("clause-local variables may not be used as associative arrays: {}",
                                 *base.text));
   }
-  if (base.kind != ExprKind::Name || symbols_.find(Scope::Global, *base.text) != nullptr) return {};
+  if (base.kind != ExprKind::Name || identifiers_.find(Scope::Global, *base.text) != nullptr)
+    return {};
   const std::string& text = *base.text;
-  const bool known = symbols_.is_of_d(text) || declared_.find_enumerator(text) ||
+  const bool known = identifiers_.is_of_d(text) || declared_.find_enumerator(text) ||
                      types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
                      text == "NULL";
   if (known) return {};
@@ -159,19 +161,20 @@ Checked<void> Names::undeclared_array(const Expr& base) {
 Checked<void> Names::index(Expr* e) {
   Expr* base = e->a;
   if (base->kind == ExprKind::Name && *base->text == "args" &&
-      !symbols_.find(Scope::Global, "args")) {
+      !identifiers_.find(Scope::Global, "args")) {
     return arguments_.index(e);
   }
   const bool registers =
       base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
-  if (registers && !symbols_.find(Scope::Global, *base->text)) return builtins_.register_index(e);
+  if (registers && !identifiers_.find(Scope::Global, *base->text))
+    return builtins_.register_index(e);
   if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
     const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
-    Symbol* symbol = symbols_.find(scope, *base->text);
-    if (symbol != nullptr && symbol->is_associative) {
-      TRY(stability_.note(symbol->attributes, symbol->name, base->at));
-      if (symbol->kind == Symbol::Kind::Inline) return inlines_.element(e, *symbol);
-      return associative_index(e, symbol);
+    Identifier* identifier = identifiers_.find(scope, *base->text);
+    if (identifier != nullptr && identifier->is_associative) {
+      TRY(stability_.note(identifier->attributes, identifier->name, base->at));
+      if (identifier->kind == Identifier::Kind::Inline) return inlines_.element(e, *identifier);
+      return associative_index(e, identifier);
     }
   }
   TRY(undeclared_array(*base));

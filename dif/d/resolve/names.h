@@ -19,7 +19,7 @@ class Names {
   Names(const ResolverTools& tools, const KernelNamer& namer, const Assignments& assignments,
         Inlines& inlines, Builtins& builtins, ArgumentTyper& arguments)
       : types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         declared_(tools.declared),
         stability_(tools.stability),
         rules_(tools.rules),
@@ -41,12 +41,12 @@ class Names {
  private:
   Checked<void> unknown_name(const Expr& e) const;
   Checked<void> undeclared_array(const Expr& base);
-  Checked<void> associative_index(Expr* e, Symbol* array);
-  Checked<void> keys(Expr* e, Symbol* array);
-  Checked<void> key(const Expr& e, Symbol* array, std::size_t position, bool fresh);
+  Checked<void> associative_index(Expr* e, Identifier* array);
+  Checked<void> keys(Expr* e, Identifier* array);
+  Checked<void> key(const Expr& e, Identifier* array, std::size_t position, bool fresh);
 
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   TypeResolver& declared_;
   StabilityNotes& stability_;
   const OperatorRules& rules_;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "dif/d/resolve/constants.h"
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/syntax/print_tree.h"
 
 namespace ringside::d {
@@ -12,7 +12,8 @@ namespace ringside::d {
 /// Whether the string `text` is a variable's or a member's, whose characters may be written.
 bool OperatorRules::has_writable_text(const Expr& text) {
   if (text.kind == ExprKind::KernelSymbol) return false;
-  const bool built_in = text.symbol != nullptr && text.symbol->kind != Symbol::Kind::Variable;
+  const bool built_in =
+      text.identifier != nullptr && text.identifier->kind != Identifier::Kind::Variable;
   return text.is_lvalue && !built_in;
 }
 
@@ -184,7 +185,7 @@ Checked<void> OperatorRules::assignable(const Expr& e, TypeId to, const Expr& fr
     if (types_.is_string(from.type) && types_.is_string_like(to)) return {};  // its address
   }
   if (types_.by_reference(to) && types_.same(to, from.type)) return {};
-  if (types_.by_reference(to) && zero && e.kind == ExprKind::Assign && e.a->symbol != nullptr) {
+  if (types_.by_reference(to) && zero && e.kind == ExprKind::Assign && e.a->identifier != nullptr) {
     return {};  // frees the variable
   }
   return complain("D_OP_INCOMPAT", e.at,

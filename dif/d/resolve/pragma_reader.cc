@@ -37,7 +37,7 @@ Checked<void> PragmaReader::read_binding(const PragmaNode& node) {
   }
   const auto parsed = parse_version(version.substr(1, version.size() - 2));
   if (!parsed) return invalid(node, fmt::format("{} is not a version", words[0]));
-  symbols_.pragmas().add_binding(words[1], node.at, *parsed);
+  identifiers_.pragmas().add_binding(words[1], node.at, *parsed);
   return settle(node);
 }
 
@@ -49,7 +49,7 @@ Checked<void> PragmaReader::read_attributes(const PragmaNode& node) {
   if (words.size() != 2) {
     return complain("D_PRAGMA_MALFORM", node.at, "malformed #pragma D attributes");
   }
-  symbols_.pragmas().add_attributes(words[1], node.at, *attributes);
+  identifiers_.pragmas().add_attributes(words[1], node.at, *attributes);
   return settle(node);
 }
 
@@ -71,12 +71,12 @@ Checked<void> PragmaReader::read_provider(const PragmaNode& node,
 /// Applies it to a name that is known, and forgets it for one that it cannot change.
 Checked<void> PragmaReader::settle(const PragmaNode& node) {
   const std::string& name = node.words[1];
-  InterfacePragmas& pragmas = symbols_.pragmas();
-  Symbol* const known = symbols_.find(Scope::Global, name);
-  const bool own = known != nullptr &&
-                   (known->kind == Symbol::Kind::Variable || known->kind == Symbol::Kind::Inline);
+  InterfacePragmas& pragmas = identifiers_.pragmas();
+  Identifier* const known = identifiers_.find(Scope::Global, name);
+  const bool own = known != nullptr && (known->kind == Identifier::Kind::Variable ||
+                                        known->kind == Identifier::Kind::Inline);
   if (own) pragmas.apply(*known);
-  if (!own && symbols_.is_of_d(name)) {
+  if (!own && identifiers_.is_of_d(name)) {
     pragmas.drop(name);
     if (node.at.file != 0) return {};
     return complain("D_PRAGMA_SCOPE", node.at,

@@ -2,16 +2,16 @@
 // compilation's.
 #pragma once
 
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/resolve/provider_table.h"
-#include "dif/d/resolve/symbols.h"
 #include "dif/d/types/type_resolver.h"
 
 namespace ringside::d {
 
 class PragmaReader {
  public:
-  PragmaReader(SymbolTable& symbols, const TypeResolver& declared, ProviderTable& providers)
-      : symbols_(symbols), declared_(declared), providers_(providers) {}
+  PragmaReader(IdentifierTable& identifiers, const TypeResolver& declared, ProviderTable& providers)
+      : identifiers_(identifiers), declared_(declared), providers_(providers) {}
 
   Checked<void> read(const PragmaNode& node);
 
@@ -21,7 +21,7 @@ class PragmaReader {
   Checked<void> read_provider(const PragmaNode& node, const dif::Attributes& attributes);
   Checked<void> settle(const PragmaNode& node);
 
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   const TypeResolver& declared_;
   ProviderTable& providers_;
 };

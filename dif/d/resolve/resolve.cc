@@ -24,18 +24,18 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, AstA
     : options_(options),
       arena_(arena),
       types_(environment.types(), options.string_size),
-      symbols_(options.version),
-      stability_(symbols_, options.attribute_minimum),
-      declared_(types_, symbols_, *this),
+      identifiers_(options.version),
+      stability_(identifiers_, options.attribute_minimum),
+      declared_(types_, identifiers_, *this),
       rules_(types_),
       copier_(arena),
       namer_(types_, environment),
       rewriter_(tools()),
       inlines_(tools(), rewriter_),
       translators_(tools(), environment, rewriter_),
-      declarations_(types_, symbols_, declared_),
+      declarations_(types_, identifiers_, declared_),
       providers_(types_, declared_, translators_.table()),
-      pragmas_(symbols_, declared_, providers_),
+      pragmas_(identifiers_, declared_, providers_),
       arguments_(tools(), environment, rewriter_, translators_),
       assignments_(tools(), rewriter_),
       builtins_(tools(), environment),
@@ -129,9 +129,9 @@ Checked<void> Resolver::condition(Expr* e) {
                   fmt::format("condition must be of scalar type, not {}", types_.name(e->type)));
 }
 
-Checked<const Symbol*> Resolver::hidden_local(const std::string& name) {
-  if (const Symbol* known = symbols_.find(Scope::Clause, name)) return known;
-  Symbol* made = TRY(symbols_.add_variable(Scope::Clause, name, {}));
+Checked<const Identifier*> Resolver::hidden_local(const std::string& name) {
+  if (const Identifier* known = identifiers_.find(Scope::Clause, name)) return known;
+  Identifier* made = TRY(identifiers_.add_variable(Scope::Clause, name, {}));
   made->type = types_.int64;
   return made;
 }
@@ -289,7 +289,7 @@ Checked<void> Resolver::address_of(Expr* e) {
     TRY(resolve(e->a));
   }
   const Expr& a = *e->a;
-  if (a.symbol != nullptr || a.kind == ExprKind::Aggregation) {
+  if (a.identifier != nullptr || a.kind == ExprKind::Aggregation) {
     return complain("D_ADDROF_VAR", e->at, "cannot take the address of a D variable");
   }
   if (!a.is_lvalue) {

@@ -1,5 +1,5 @@
 // Names and types of expressions: gives each its type, its constant value where it has one, and the
-// symbol that it names. D's variables are declared by their first assignment, so clauses are
+// identifier that it names. D's variables are declared by their first assignment, so clauses are
 // resolved in program order.
 //
 // Resolver walks expressions, and gives what it meets to parts that are classes of their own: names
@@ -32,7 +32,7 @@ class Resolver final : public ExpressionWalker {
 
   Types& types() { return types_; }
   const CompileOptions& options() const { return options_; }
-  SymbolTable& symbols() { return symbols_; }
+  IdentifierTable& identifiers() { return identifiers_; }
   StabilityNotes& stability() { return stability_; }
   Declarations& declarations() { return declarations_; }
   Names& names() { return names_; }
@@ -65,7 +65,7 @@ class Resolver final : public ExpressionWalker {
   /// resolve(), and complains unless `e` can be a condition.
   Checked<void> condition(Expr* e);
   /// A 64-bit clause-local variable with a name that no program can write.
-  Checked<const Symbol*> hidden_local(const std::string& name);
+  Checked<const Identifier*> hidden_local(const std::string& name);
   /// The form in which a value of e's type is recorded; complains about types that have none.
   Checked<dif::ValueType> value_type(const Expr& e) const;
 
@@ -87,13 +87,13 @@ class Resolver final : public ExpressionWalker {
   Checked<void> offset_of(Expr* e);
   Checked<void> string_of(Expr* e);
   ResolverTools tools() {
-    return {arena_, types_, symbols_, declared_, stability_, rules_, copier_, *this};
+    return {arena_, types_, identifiers_, declared_, stability_, rules_, copier_, *this};
   }
 
   const CompileOptions& options_;
   AstArena& arena_;
   Types types_;
-  SymbolTable symbols_;
+  IdentifierTable identifiers_;
   StabilityNotes stability_;
   TypeResolver declared_;
   OperatorRules rules_;

@@ -7,9 +7,9 @@
 
 #include "dif/d/diagnostic.h"
 #include "dif/d/resolve/copier.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/resolve/operator_rules.h"
 #include "dif/d/resolve/stability_notes.h"
-#include "dif/d/resolve/symbols.h"
 #include "dif/d/syntax/ast.h"
 #include "dif/d/types/type_resolver.h"
 #include "dif/d/types/types.h"
@@ -31,7 +31,7 @@ class ExpressionWalker : public ConstantEvaluator {
 struct ResolverTools {
   AstArena& arena;
   Types& types;
-  SymbolTable& symbols;
+  IdentifierTable& identifiers;
   TypeResolver& declared;
   StabilityNotes& stability;
   const OperatorRules& rules;

@@ -30,7 +30,7 @@ Checked<void> Rewriter::become(Expr* e, Expr* value, TypeId type) {
   e->kind = ExprKind::Cast;
   e->type_name = nullptr;
   e->list.clear();
-  e->symbol = nullptr;
+  e->identifier = nullptr;
   e->member = {};
   e->is_lvalue = false;
   e->a = value;
@@ -39,21 +39,22 @@ Checked<void> Rewriter::become(Expr* e, Expr* value, TypeId type) {
   return fold(types_, e);
 }
 
-Checked<Symbol*> Rewriter::hidden_variable(std::string_view what, TypeId type, const Location& at) {
+Checked<Identifier*> Rewriter::hidden_variable(std::string_view what, TypeId type,
+                                               const Location& at) {
   const std::string name = fmt::format("%{}_{}", what, ++hidden_variables_);
-  Symbol* const symbol = TRY(symbols_.add_variable(Scope::Clause, name, at));
-  symbol->type = type;
-  return symbol;
+  Identifier* const identifier = TRY(identifiers_.add_variable(Scope::Clause, name, at));
+  identifier->type = type;
+  return identifier;
 }
 
-Expr* Rewriter::clause_local(const Symbol& symbol, const Location& at) {
-  return make_clause_local(arena_, arena_.make(std::string(symbol.name)), at);
+Expr* Rewriter::clause_local(const Identifier& identifier, const Location& at) {
+  return make_clause_local(arena_, arena_.make(std::string(identifier.name)), at);
 }
 
 Checked<Rewriter::Once> Rewriter::evaluate_once(Expr* e) {
   if (is_pure(*e) || e->translation != nullptr) return Once{nullptr, e};
-  Symbol* const symbol = TRY(hidden_variable("kept", types_.decay(e->type), e->at));
-  Expr* const target = clause_local(*symbol, e->at);
+  Identifier* const identifier = TRY(hidden_variable("kept", types_.decay(e->type), e->at));
+  Expr* const target = clause_local(*identifier, e->at);
   Expr* const assignment = make_node(arena_, ExprKind::Assign, e->at, target, e);
   TRY(walker_.resolve(assignment));
   return Once{assignment, arena_.make(Expr(*target))};

@@ -15,7 +15,7 @@ class Rewriter {
   explicit Rewriter(const ResolverTools& tools)
       : arena_(tools.arena),
         types_(tools.types),
-        symbols_(tools.symbols),
+        identifiers_(tools.identifiers),
         stability_(tools.stability),
         rules_(tools.rules),
         copier_(tools.copier),
@@ -35,8 +35,8 @@ class Rewriter {
   };
   Checked<Once> evaluate_once(Expr* e);
   /// A clause-local variable with a name that no program can write: `what`, and a number.
-  Checked<Symbol*> hidden_variable(std::string_view what, TypeId type, const Location& at);
-  Expr* clause_local(const Symbol& symbol, const Location& at);
+  Checked<Identifier*> hidden_variable(std::string_view what, TypeId type, const Location& at);
+  Expr* clause_local(const Identifier& identifier, const Location& at);
 
   /// A resolved copy of an expression that nothing uses yet: the names in it do not count.
   /// Complains where it is wrong, or at `at` that "`what` grows too large".
@@ -46,7 +46,7 @@ class Rewriter {
  private:
   AstArena& arena_;
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   StabilityNotes& stability_;
   const OperatorRules& rules_;
   Copier& copier_;

@@ -16,7 +16,7 @@ Checked<void> StabilityNotes::note(const dif::Attributes& attributes, std::strin
 }
 
 Checked<void> StabilityNotes::note_function(std::string_view name, const Location& at) {
-  if (symbols_.is_hidden(name)) {
+  if (identifiers_.is_hidden(name)) {
     return complain("D_FUNC_UNDEF", at, fmt::format("undefined function name: {}", name));
   }
   return note(identifier_info(name).attributes, name, at);

@@ -6,16 +6,17 @@
 #include <utility>
 
 #include "dif/d/diagnostic.h"
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/program/stability.h"
 
 namespace ringside::d {
 
 class StabilityNotes {
  public:
-  /// `minimum`: the attributes that -x amin asks for. The symbols know which functions there are.
-  StabilityNotes(const SymbolTable& symbols, std::optional<dif::Attributes> minimum)
-      : symbols_(symbols), minimum_(minimum) {}
+  /// `minimum`: the attributes that -x amin asks for. The identifiers tell which functions there
+  /// are.
+  StabilityNotes(const IdentifierTable& identifiers, std::optional<dif::Attributes> minimum)
+      : identifiers_(identifiers), minimum_(minimum) {}
 
   /// A name is used. D_ATTR_MIN where its attributes are below the minimum.
   Checked<void> note(const dif::Attributes& attributes, std::string_view name, const Location& at);
@@ -30,7 +31,7 @@ class StabilityNotes {
   void restore(const dif::Attributes& saved) { least_ = saved; }
 
  private:
-  const SymbolTable& symbols_;
+  const IdentifierTable& identifiers_;
   std::optional<dif::Attributes> minimum_;
   dif::Attributes least_;
 };

@@ -81,7 +81,7 @@ void Translators::become_translation(Expr* e, const Translator& translator, Expr
 }
 
 bool Translators::is_member(const Expr& e) {
-  const Translation* const of = e.a->translation;
+  const Xlate* const of = e.a->translation;
   return of != nullptr && of->is_pointer == (e.kind == ExprKind::Arrow);
 }
 
@@ -103,7 +103,7 @@ std::string Translators::why_lacking(const Translator& translator, std::string_v
 }
 
 Checked<void> Translators::member(Expr* e) {
-  const Translation& translation = *e->a->translation;
+  const Xlate& translation = *e->a->translation;
   const Translator& translator = *translation.translator;
   const auto found = types_.graph().find_member(translator.output, *e->text);
   std::optional<Diagnostic> why;
@@ -124,7 +124,7 @@ Checked<void> Translators::member(Expr* e) {
 }
 
 /// After an error `e` is as it was.
-Checked<void> Translators::become_member(Expr* e, const Translation& translation,
+Checked<void> Translators::become_member(Expr* e, const Xlate& translation,
                                          const Translator::Conversion& conversion, TypeId type) {
   const Bindings bindings{{translation.translator->parameter, translation.input}};
   Expr* value = TRY(copier_.copy(*conversion.value, e->at, bindings, "translator"));
@@ -142,10 +142,10 @@ Checked<void> Translators::become_member(Expr* e, const Translation& translation
 
 /// The whole of a translated structure: (hidden.m1 = e1, hidden.m2 = e2, ..., hidden).
 Checked<void> Translators::become_whole(Expr* e) {
-  const Translation& translation = *e->translation;
+  const Xlate& translation = *e->translation;
   const TypeId type = translation.translator->output;
   const Location at = e->at;
-  const Symbol* const hidden = TRY(rewriter_.hidden_variable("translated", type, at));
+  const Identifier* const hidden = TRY(rewriter_.hidden_variable("translated", type, at));
   Expr* whole = rewriter_.clause_local(*hidden, at);
   Expr* result = nullptr;
   std::vector<std::string_view> done;  // a member may have several conversions
@@ -180,7 +180,7 @@ Checked<void> Translators::settle(Expr* e, std::string_view tag) {
 }
 
 Checked<void> Translators::settle_compared(Expr* e, std::string_view tag) {
-  const Translation* const translation = e->translation;
+  const Xlate* const translation = e->translation;
   if (translation == nullptr || !translation->is_pointer ||
       !types_.is_pointer(translation->input->type)) {
     return settle(e, tag);

@@ -14,7 +14,7 @@
 namespace ringside::d {
 
 /// xlate<output>(input), or a pointer to it: only its members can be had, one expression each.
-struct Translation {
+struct Xlate {
   const Translator* translator = nullptr;
   Expr* input = nullptr;     // resolved; evaluating it twice is harmless
   Expr* prologue = nullptr;  // to be evaluated first; may be null
@@ -60,7 +60,7 @@ class Translators {
  private:
   Checked<void> check_conversion(const Translator& translator,
                                  const TranslatorNode::MemberValue& m);
-  Checked<void> become_member(Expr* e, const Translation& translation,
+  Checked<void> become_member(Expr* e, const Xlate& translation,
                               const Translator::Conversion& conversion, TypeId type);
   Checked<void> become_whole(Expr* e);
   std::string why_lacking(const Translator& translator, std::string_view member,
@@ -76,7 +76,7 @@ class Translators {
   ExpressionWalker& walker_;
   Rewriter& rewriter_;
   TranslatorTable table_;
-  std::deque<Translation> translations_;  // that expressions point at
+  std::deque<Xlate> translations_;  // that expressions point at
 };
 
 }  // namespace ringside::d

@@ -1,5 +1,5 @@
 // The syntax tree of a D program, and the arena that owns it. The parser builds it, resolve.cc
-// fills in types and symbols, codegen.cc reads it.
+// fills in types and identifiers, codegen.cc reads it.
 // Nodes are plain data, linked by pointers into the arena; every node knows its depth, so that a
 // hostile program meets a limit instead of the end of the stack.
 #pragma once
@@ -78,8 +78,8 @@ enum class Scope : std::uint8_t { Global, Thread, Clause };
 
 struct Expr;
 struct TypeSpec;
-struct Symbol;                    // symbols.h
-struct Translation;               // translators.h
+struct Identifier;                // identifier_table.h
+struct Xlate;                     // translators.h
 using Text = const std::string*;  // owned by the arena
 using ExprList = std::vector<Expr*>;
 
@@ -163,14 +163,14 @@ struct Expr {
   bool late = false;    // and of the kernel that it is compiled for: another one has its own
   bool is_own = false;  // Integer: $target where each machine has another one
   bool is_lvalue = false;
-  Symbol* symbol = nullptr;   // Name, Scoped, Call, Index of an associative array
-  FoundMember member = {};    // Member, Arrow
+  Identifier* identifier = nullptr;  // Name, Scoped, Call, Index of an associative array
+  FoundMember member = {};           // Member, Arrow
   TypeId container;           // Member, Arrow, Offsetof: the structure. Sizeof: what is measured.
                               // Name of an enumerator: the enum. KernelSymbol: its type where the
                               // kernel says it
   std::uint64_t address = 0;  // KernelSymbol, args[]
   bool is_native = false;     // args[n] as the probe has it, from which a translated one is made
-  const Translation* translation = nullptr;  // the value exists only member by member
+  const Xlate* translation = nullptr;  // the value exists only member by member
 };
 
 struct Statement {

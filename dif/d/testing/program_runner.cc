@@ -190,10 +190,10 @@ Outcome run(std::string_view source, const CompileOptions& options, int firings)
   constexpr std::uint64_t kBetween = 1'000'000;  // ns: memory cleaned at cleanrate comes back
   for (int i = 0; i < firings; ++i)
     engine.fire(dif::ProbeId{1}, {0, 1000 + static_cast<unsigned>(i) * kBetween, 5}, guest);
-  const dif::Harvest harvest = engine.take_quiescent();
-  for (const dif::Record& record : harvest.records) decode(engine.ecb(record.ecb), record, out);
-  out.faults = harvest.faults;
-  out.aggregates = harvest.aggregates;
+  const dif::TraceData trace_data = engine.take_quiescent();
+  for (const dif::Record& record : trace_data.records) decode(engine.ecb(record.ecb), record, out);
+  out.faults = trace_data.faults;
+  out.aggregates = trace_data.aggregates;
   return out;
 }
 

@@ -149,7 +149,7 @@ Checked<std::vector<TypeId>> TypeResolver::key_types(const Declarator& declarato
 Checked<void> TypeResolver::declare_typedef(const Declarator& declarator, TypeId base) {
   const TypeId target = TRY(apply(base, declarator));
   const auto known = typedefs_.find(*declarator.name);
-  const bool variable = symbols_.find(Scope::Global, *declarator.name) != nullptr;
+  const bool variable = identifiers_.find(Scope::Global, *declarator.name) != nullptr;
   if (known != typedefs_.end() || variable) {
     if (!variable && types_.same(known->second, target)) return {};
     return complain("D_DECL_IDRED", declarator.at,

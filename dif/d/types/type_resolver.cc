@@ -176,11 +176,11 @@ Checked<void> TypeResolver::declare_enumerator(const EnumeratorSpec& enumerator,
                                                std::int64_t value) {
   const std::string& name = *enumerator.name;
   // The system's headers say again what D's libraries say.
-  const Symbol* const known = symbols_.find(Scope::Global, name);
-  const bool again = known != nullptr && known->kind == Symbol::Kind::Inline &&
+  const Identifier* const known = identifiers_.find(Scope::Global, name);
+  const bool again = known != nullptr && known->kind == Identifier::Kind::Inline &&
                      known->value->constant == static_cast<std::uint64_t>(value);
   if (again) return {};
-  const bool built_in = dif::find_builtin(name) && !symbols_.is_hidden(name);
+  const bool built_in = dif::find_builtin(name) && !identifiers_.is_hidden(name);
   if (enumerators_.contains(name) || known != nullptr || built_in) {
     return complain("D_DECL_IDRED", enumerator.at, fmt::format("identifier redeclared: {}", name));
   }

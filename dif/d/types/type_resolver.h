@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "dif/d/resolve/symbols.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/syntax/ast.h"
 #include "dif/d/types/struct_layout.h"
 #include "dif/d/types/types.h"
@@ -28,8 +28,8 @@ class ConstantEvaluator {
 class TypeResolver {
  public:
   /// All must outlive this. Types are added to the graph of `types`.
-  TypeResolver(Types& types, SymbolTable& symbols, ConstantEvaluator& constants)
-      : types_(types), symbols_(symbols), constants_(constants), alignments_(types) {}
+  TypeResolver(Types& types, IdentifierTable& identifiers, ConstantEvaluator& constants)
+      : types_(types), identifiers_(identifiers), constants_(constants), alignments_(types) {}
 
   enum class Unsized : std::uint8_t { Refused, Allowed };  // int x[]
 
@@ -79,7 +79,7 @@ class TypeResolver {
   Checked<TypeId> function_type(TypeId result, const Derivation& step, const Location& at);
 
   Types& types_;
-  SymbolTable& symbols_;
+  IdentifierTable& identifiers_;
   ConstantEvaluator& constants_;
   Alignments alignments_;
   std::unordered_map<std::string, TypeId> typedefs_;

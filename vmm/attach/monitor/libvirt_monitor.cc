@@ -29,11 +29,11 @@ constexpr std::size_t kLongestAnswer = 16 << 20;
 /// On a thread that is given up, with all that `ask` holds, when the answer does not come in time:
 /// then empty.
 template <typename Ask>
-std::optional<Result<std::string>> ask_in_time(Ask ask, std::chrono::milliseconds patience) {
+std::optional<Result<std::string>> ask_in_time(Ask ask, std::chrono::milliseconds timeout) {
   auto promise = std::make_shared<std::promise<Result<std::string>>>();
   auto answered = promise->get_future();
   std::thread([ask = std::move(ask), promise] { promise->set_value(ask()); }).detach();
-  if (answered.wait_for(patience) != std::future_status::ready) return std::nullopt;
+  if (answered.wait_for(timeout) != std::future_status::ready) return std::nullopt;
   return answered.get();
 }
 
@@ -169,29 +169,29 @@ Result<std::string> LibvirtMonitor::Domain::command(const std::string& request, 
   return text;
 }
 
-LibvirtMonitor::LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds patience)
-    : patience_(patience), domain_(std::move(domain)), arrived_(domain_->arrived.get()) {}
+LibvirtMonitor::LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds timeout)
+    : timeout_(timeout), domain_(std::move(domain)), arrived_(domain_->arrived.get()) {}
 
 LibvirtMonitor::~LibvirtMonitor() = default;
 
-Result<std::unique_ptr<LibvirtMonitor>> LibvirtMonitor::connect(
-    const DomainTarget& target, std::chrono::milliseconds patience) {
+Result<std::unique_ptr<LibvirtMonitor>> LibvirtMonitor::connect(const DomainTarget& target,
+                                                                std::chrono::milliseconds timeout) {
   auto domain = std::make_shared<Domain>(TRY(LibvirtApi::open()));
   TRY(domain->open(target));
   TRY(domain->find(target));
   TRY(domain->watch());
-  return std::unique_ptr<LibvirtMonitor>(new LibvirtMonitor(std::move(domain), patience));
+  return std::unique_ptr<LibvirtMonitor>(new LibvirtMonitor(std::move(domain), timeout));
 }
 
 Result<std::string> LibvirtMonitor::find_state(const DomainTarget& target,
-                                               std::chrono::milliseconds patience) {
+                                               std::chrono::milliseconds timeout) {
   const auto ask = [target]() -> Result<std::string> {
     Domain domain(TRY(LibvirtApi::open()));
     TRY(domain.open(target));
     TRY(domain.find(target));
     return domain.state_name();
   };
-  auto answer = ask_in_time(ask, patience);
+  auto answer = ask_in_time(ask, timeout);
   if (!answer) return fail(ErrorCode::MachineGone, "libvirt does not answer in time");
   return std::move(*answer);
 }
@@ -232,7 +232,7 @@ Result<nlohmann::json> LibvirtMonitor::send(std::string_view command,
                     line = request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)] {
     return domain->command(line, descriptor);
   };
-  auto answered = ask_in_time(ask, patience_);
+  auto answered = ask_in_time(ask, timeout_);
   if (!answered) {
     silent_ = true;
     return fail(ErrorCode::MachineGone, fmt::format("libvirt did not answer {} in time", command));

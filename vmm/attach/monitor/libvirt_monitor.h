@@ -22,12 +22,12 @@ class LibvirtMonitor final : public Monitor {
   /// One line that says what is in the way otherwise: no libvirt, no permission, no such domain,
   /// one that is shut off.
   static Result<std::unique_ptr<LibvirtMonitor>> connect(
-      const DomainTarget& target, std::chrono::milliseconds patience = std::chrono::seconds(30));
+      const DomainTarget& target, std::chrono::milliseconds timeout = std::chrono::seconds(30));
   ~LibvirtMonitor() override;
   /// The state of a domain as libvirt has it, in QEMU's words ("running", "paused"); its QEMU is
   /// not asked, and nothing is noted. The errors of connect().
   static Result<std::string> find_state(const DomainTarget& target,
-                                        std::chrono::milliseconds patience);
+                                        std::chrono::milliseconds timeout);
 
   const std::string& name() const;
   /// The QEMU that libvirt started for the domain. NotFound when it is on another host.
@@ -45,11 +45,11 @@ class LibvirtMonitor final : public Monitor {
 
  private:
   struct Domain;
-  LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds patience);
+  LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds timeout);
   Result<nlohmann::json> send(std::string_view command, const nlohmann::json& arguments,
                               int descriptor);
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::shared_ptr<Domain> domain_;  // a call that never ends keeps it
   int arrived_ = -1;                // the domain's eventfd

@@ -91,9 +91,9 @@ Result<void> check_no_client(const std::string& path, const SocketFile& file) {
 
 /// Until something arrives. QEMU greets a client once the one before it has gone.
 Result<void> await_greeting(const std::string& path, const SocketFile& file, int fd, pid_t listener,
-                            std::chrono::milliseconds patience) {
-  const auto step = std::min(patience, std::chrono::milliseconds(1000));
-  for (auto waited = std::chrono::milliseconds(0); waited < patience; waited += step) {
+                            std::chrono::milliseconds timeout) {
+  const auto step = std::min(timeout, std::chrono::milliseconds(1000));
+  for (auto waited = std::chrono::milliseconds(0); waited < timeout; waited += step) {
     pollfd entry{fd, POLLIN, 0};
     TRY(HostProcess(listener).check_not_stopped());
     if (poll(&entry, 1, static_cast<int>(step.count())) > 0) return {};
@@ -120,13 +120,13 @@ Result<pid_t> listener_of(const std::string& path, int fd) {
 }  // namespace
 
 Result<std::unique_ptr<MonitorSocket>> MonitorSocket::connect(const std::string& path,
-                                                              std::chrono::milliseconds patience) {
+                                                              std::chrono::milliseconds timeout) {
   const SocketFile file = TRY(open_socket_file(path));
   UniqueFd fd = TRY(connect_to(path, file));
   const pid_t pid = TRY(listener_of(path, fd.get()));
-  TRY(await_greeting(path, file, fd.get(), pid, patience));
-  std::unique_ptr<MonitorSocket> monitor(new MonitorSocket(std::move(fd), pid, patience));
-  const auto greeted = monitor->qmp_.handshake(patience);
+  TRY(await_greeting(path, file, fd.get(), pid, timeout));
+  std::unique_ptr<MonitorSocket> monitor(new MonitorSocket(std::move(fd), pid, timeout));
+  const auto greeted = monitor->qmp_.handshake(timeout);
   if (!greeted) {
     return fail(greeted.error().code,
                 fmt::format("{} is no QMP socket, which -qmp unix:PATH makes: {}", path,
@@ -174,19 +174,19 @@ Result<T> MonitorSocket::answered(Result<T> answer) {
 
 /// A QEMU that hangs would otherwise hold up each of our many steps to the end. It is asked on, and
 /// does all of it when it wakes.
-std::chrono::milliseconds MonitorSocket::patience() const {
-  return silent_ ? std::min(patience_, kAfterSilence) : patience_;
+std::chrono::milliseconds MonitorSocket::timeout() const {
+  return silent_ ? std::min(timeout_, kAfterSilence) : timeout_;
 }
 
 Result<nlohmann::json> MonitorSocket::execute(std::string_view command,
                                               const nlohmann::json& arguments) {
   const std::lock_guard lock(mutex_);
-  return answered(qmp_.execute(command, arguments, patience()));
+  return answered(qmp_.execute(command, arguments, timeout()));
 }
 
 Result<void> MonitorSocket::pass_descriptor(std::string_view name, int descriptor) {
   const std::lock_guard lock(mutex_);
-  return answered(qmp_.pass_descriptor(name, descriptor, patience()));
+  return answered(qmp_.pass_descriptor(name, descriptor, timeout()));
 }
 
 Result<std::vector<QmpEvent>> MonitorSocket::take_events() {

@@ -18,10 +18,10 @@ class MonitorSocket final : public Monitor {
  public:
   /// Connects and greets. One line that names `path` and says what is in the way otherwise: no
   /// socket, nobody there, no permission, another client (who), something that is no QMP.
-  /// `patience` is for each answer; what a silent socket's holder is asked for is a part of it.
+  /// `timeout` is for each answer; what a silent socket's holder is asked for is a part of it.
   /// After a command that had none, the next ones wait for a second at most, until one is answered.
   static Result<std::unique_ptr<MonitorSocket>> connect(
-      const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
+      const std::string& path, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
   /// Without connecting: Io, naming him, when there is a client already.
   static Result<void> check_free(const std::string& path);
@@ -41,16 +41,16 @@ class MonitorSocket final : public Monitor {
   Result<std::vector<QmpEvent>> take_events() override;
 
  private:
-  MonitorSocket(UniqueFd fd, pid_t pid, std::chrono::milliseconds patience)
-      : pid_(pid), patience_(patience), qmp_(std::move(fd)) {}
+  MonitorSocket(UniqueFd fd, pid_t pid, std::chrono::milliseconds timeout)
+      : pid_(pid), timeout_(timeout), qmp_(std::move(fd)) {}
   Result<void> make_events();
   void collect_events();
   template <typename T>
   Result<T> answered(Result<T> answer);
-  std::chrono::milliseconds patience() const;
+  std::chrono::milliseconds timeout() const;
 
   const pid_t pid_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   UniqueFd ready_;    // an epoll of the two below
   UniqueFd arrived_;  // an eventfd: events came beside an answer
   std::mutex mutex_;

@@ -19,10 +19,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience(20'000), kShort(50);
+constexpr milliseconds kTimeout(20'000), kShort(50);
 
-std::string trouble(const std::string& path, milliseconds patience = kPatience) {
-  const auto monitor = MonitorSocket::connect(path, patience);
+std::string trouble(const std::string& path, milliseconds timeout = kTimeout) {
+  const auto monitor = MonitorSocket::connect(path, timeout);
   return monitor ? "" : monitor.error().message;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 // A thread stops at once, unless it sleeps where no signal reaches it (storage that is gone).
-constexpr std::chrono::seconds kStopPatience{10};
+constexpr std::chrono::seconds kStopTimeout{10};
 constexpr std::chrono::milliseconds kBusyWait{2};
 constexpr std::chrono::microseconds kStopNap{200};
 
@@ -69,7 +69,7 @@ Result<void> ThreadStopper::stop_here(std::span<const pid_t> threads) {
     }
   }
   for (std::size_t i = 0; i < seized; ++i) trace(PTRACE_INTERRUPT, threads[i]);
-  const Clock::time_point deadline = Clock::now() + kStopPatience;
+  const Clock::time_point deadline = Clock::now() + kStopTimeout;
   for (std::size_t i = 0; i < seized; ++i) {
     auto stopped = await_stop(threads[i], deadline);
     if (stopped) {
@@ -95,7 +95,7 @@ bool ThreadStopper::let_go_here() {
 Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
   if (!guardian_) {
     guardian_.emplace(
-        TRY(Guardian::start(-1, Guardian::Peer::None, Guardian::When::Held, patience_)));
+        TRY(Guardian::start(-1, Guardian::Peer::None, Guardian::When::Held, timeout_)));
   }
   guardian_->hold();
   Result<void> done;

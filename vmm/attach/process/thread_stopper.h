@@ -26,9 +26,9 @@ namespace ringside::vmm {
 
 class ThreadStopper {
  public:
-  /// `patience`: for how long we may be stopped while they stand.
-  explicit ThreadStopper(std::chrono::milliseconds patience = std::chrono::seconds(3))
-      : patience_(patience) {}
+  /// `timeout`: for how long we may be stopped while they stand.
+  explicit ThreadStopper(std::chrono::milliseconds timeout = std::chrono::seconds(3))
+      : timeout_(timeout) {}
   ~ThreadStopper();
   ThreadStopper(const ThreadStopper&) = delete;
   ThreadStopper& operator=(const ThreadStopper&) = delete;
@@ -53,7 +53,7 @@ class ThreadStopper {
   Result<void> stop_here(std::span<const pid_t> threads);
   bool let_go_here();
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::optional<Guardian> guardian_;  // from the first stop on
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -80,7 +80,8 @@ void BreakpointExits::on_watched(GuestVirt at) {
 }
 
 void BreakpointExits::call_sink(GuestVirt site) {
-  tap_.slot().with(exit_.index(), [&](ExitSink& sink) { sink.on_breakpoint(exit_, site); });
+  subscription_.slot().with(exit_.index(),
+                            [&](ExitSink& sink) { sink.on_breakpoint(exit_, site); });
 }
 
 /// The breakpoint that a vCPU at `rip` has met.

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "vmm/kvm/vcpu/exit_tap.h"
+#include "vmm/kvm/vcpu/exit_subscription.h"
 #include "vmm/kvm/vcpu/step_over.h"
 
 namespace ringside::vmm::kvm {
@@ -14,9 +14,13 @@ namespace ringside::vmm::kvm {
 class BreakpointExits {
  public:
   /// All must outlive it.
-  BreakpointExits(CurrentExit& exit, const Breakpoints& breakpoints, ExitTap& tap,
+  BreakpointExits(CurrentExit& exit, const Breakpoints& breakpoints, ExitSubscription& subscription,
                   StepOver& step_over, GuestTraps& traps)
-      : exit_(exit), breakpoints_(breakpoints), tap_(tap), step_over_(step_over), traps_(traps) {}
+      : exit_(exit),
+        breakpoints_(breakpoints),
+        subscription_(subscription),
+        step_over_(step_over),
+        traps_(traps) {}
 
   /// KVM_EXIT_DEBUG.
   void on_debug();
@@ -34,7 +38,7 @@ class BreakpointExits {
 
   CurrentExit& exit_;
   const Breakpoints& breakpoints_;
-  ExitTap& tap_;
+  ExitSubscription& subscription_;
   StepOver& step_over_;
   GuestTraps& traps_;
 };

@@ -18,7 +18,7 @@ class BreakpointExitsTest : public ::testing::Test {
         step_over_({fakes_.kvm, fakes_.memory, fakes_.exit, entry_, traps_, gate_, breakpoints_,
                     fakes_.guest_end},
                    false),
-        exits_(fakes_.exit, breakpoints_, fakes_.tap, step_over_, traps_) {
+        exits_(fakes_.exit, breakpoints_, fakes_.subscription, step_over_, traps_) {
     fakes_.put(0x1000, {0x90, 0x90});
     EXPECT_TRUE(set_breakpoints({kSite}));
   }

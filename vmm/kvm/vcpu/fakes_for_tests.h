@@ -13,7 +13,7 @@
 #include "vmm/guest_memory.h"
 #include "vmm/kvm/guest_end.h"
 #include "vmm/kvm/vcpu/current_exit.h"
-#include "vmm/kvm/vcpu/exit_tap.h"
+#include "vmm/kvm/vcpu/exit_subscription.h"
 #include "vmm/kvm/vcpu/guest_entry.h"
 #include "vmm/kvm/vcpu/vcpu_calls.h"
 #include "vmm/kvm/vcpu/vcpu_memory.h"
@@ -102,7 +102,7 @@ struct VcpuFakes {
     sregs.gs.base = 0xffff'8000'0000'0000;
     kvm.area.s.regs.regs.rip = 0x1000;
     kvm.area.s.regs.regs.rsp = 0x8000;
-    tap.slot().set(&sink);
+    subscription.slot().set(&sink);
     exit.begin(1'000'000);
   }
 
@@ -115,7 +115,7 @@ struct VcpuFakes {
   void want(VcpuEvent::Kind kind) {
     VcpuExits::Wanted wanted;
     wanted.kinds[static_cast<std::size_t>(kind)] = true;
-    tap.want(wanted);
+    subscription.want(wanted);
   }
 
   std::vector<std::byte> ram_bytes = std::vector<std::byte>(64 << 10);
@@ -123,7 +123,7 @@ struct VcpuFakes {
   FakeVcpuCalls kvm;
   VcpuMemory memory{ram, kvm};
   CurrentExit exit;
-  ExitTap tap{2};
+  ExitSubscription subscription{2};
   KeepingSink sink;
   GuestEnd guest_end{GuestEnd::make_event().value(), [] {}, [] { return std::string("a scene"); }};
 };

@@ -33,8 +33,8 @@ void IoExits::on_port(std::span<std::byte> data) {
     access_bus(ports_, io.port, data.subspan(at, io.size), out);
   }
   const Kind kind = out ? Kind::PortOut : Kind::PortIn;
-  if (!tap_.wants(kind) || data.size() < io.size) return;
-  tap_.tell(exit_, {kind, 0, {io.port, io.size, io.count, value_of(data.first(io.size))}});
+  if (!subscription_.wants(kind) || data.size() < io.size) return;
+  subscription_.tell(exit_, {kind, 0, {io.port, io.size, io.count, value_of(data.first(io.size))}});
 }
 
 void IoExits::on_mmio() {
@@ -46,8 +46,8 @@ void IoExits::on_mmio() {
     access_bus(mmio_, mmio.phys_addr + at, data.subspan(at, step), write);
   }
   const Kind kind = write ? Kind::MmioWrite : Kind::MmioRead;
-  if (tap_.wants(kind)) {
-    tap_.tell(exit_, {kind, 0, {mmio.phys_addr, data.size(), value_of(data)}});
+  if (subscription_.wants(kind)) {
+    subscription_.tell(exit_, {kind, 0, {mmio.phys_addr, data.size(), value_of(data)}});
   }
 }
 
@@ -56,13 +56,15 @@ void IoExits::on_msr_read() {
   const auto value = kvm_.msr(msr.index);
   msr.error = value ? 0 : 1;
   msr.data = value.value_or(0);
-  if (tap_.wants(Kind::MsrRead)) tap_.tell(exit_, {Kind::MsrRead, 0, {msr.index, msr.data}});
+  if (subscription_.wants(Kind::MsrRead))
+    subscription_.tell(exit_, {Kind::MsrRead, 0, {msr.index, msr.data}});
 }
 
 void IoExits::on_msr_write() {
   auto& msr = kvm_.state().msr;
   msr.error = kvm_.set_msr(msr.index, msr.data) ? 0 : 1;
-  if (tap_.wants(Kind::MsrWrite)) tap_.tell(exit_, {Kind::MsrWrite, 0, {msr.index, msr.data}});
+  if (subscription_.wants(Kind::MsrWrite))
+    subscription_.tell(exit_, {Kind::MsrWrite, 0, {msr.index, msr.data}});
 }
 
 }  // namespace ringside::vmm::kvm

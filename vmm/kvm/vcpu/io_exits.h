@@ -7,15 +7,16 @@
 
 #include "vmm/kvm/devices/bus.h"
 #include "vmm/kvm/vcpu/current_exit.h"
-#include "vmm/kvm/vcpu/exit_tap.h"
+#include "vmm/kvm/vcpu/exit_subscription.h"
 
 namespace ringside::vmm::kvm {
 
 class IoExits {
  public:
   /// All must outlive it.
-  IoExits(CurrentExit& exit, VcpuCalls& kvm, const Bus& ports, const Bus& mmio, ExitTap& tap)
-      : exit_(exit), kvm_(kvm), ports_(ports), mmio_(mmio), tap_(tap) {}
+  IoExits(CurrentExit& exit, VcpuCalls& kvm, const Bus& ports, const Bus& mmio,
+          ExitSubscription& subscription)
+      : exit_(exit), kvm_(kvm), ports_(ports), mmio_(mmio), subscription_(subscription) {}
 
   /// KVM_EXIT_IO. `data`: the bytes of all its accesses, in kvm_run; empty when KVM's numbers made
   /// no sense.
@@ -31,7 +32,7 @@ class IoExits {
   VcpuCalls& kvm_;
   const Bus& ports_;
   const Bus& mmio_;
-  ExitTap& tap_;
+  ExitSubscription& subscription_;
 };
 
 }  // namespace ringside::vmm::kvm

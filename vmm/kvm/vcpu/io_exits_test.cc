@@ -54,7 +54,7 @@ class IoExitsTest : public ::testing::Test {
   VcpuFakes fakes_;
   CountingDevice device_;
   Bus ports_, mmio_;
-  IoExits exits_{fakes_.exit, fakes_.kvm, ports_, mmio_, fakes_.tap};
+  IoExits exits_{fakes_.exit, fakes_.kvm, ports_, mmio_, fakes_.subscription};
   std::array<std::byte, 16> data_{};
 };
 

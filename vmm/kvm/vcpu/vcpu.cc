@@ -55,8 +55,8 @@ Vcpu::Vcpu(unsigned index, KvmVcpu kvm, const VcpuShared& shared)
       step_over_({kvm_, memory_, exit_, *this, traps_, shared_.gate, shared_.breakpoints,
                   shared_.guest_end},
                  shared_.trap_behavior.can_block_irqs),
-      breakpoint_exits_(exit_, shared_.breakpoints, shared_.tap, step_over_, traps_),
-      io_exits_(exit_, kvm_, shared_.ports, shared_.mmio, shared_.tap),
+      breakpoint_exits_(exit_, shared_.breakpoints, shared_.subscription, step_over_, traps_),
+      io_exits_(exit_, kvm_, shared_.ports, shared_.mmio, shared_.subscription),
       fatal_exits_(exit_, shared_.guest_end),
       dirty_ring_(kvm_.dirty_ring()) {
   kvm_.share_registers();
@@ -169,13 +169,14 @@ void Vcpu::handle_exit() {
 
 void Vcpu::ring() {
   const auto value = static_cast<std::uint32_t>(value_of(kvm_.port_data()));
-  shared_.tap.slot().with(index(), [&](ExitSink& sink) { sink.on_doorbell(exit_, value); });
+  shared_.subscription.slot().with(index(),
+                                   [&](ExitSink& sink) { sink.on_doorbell(exit_, value); });
 }
 
 void Vcpu::harvest_dirty_pages() {
   const bool any = dirty_ring_.harvest([this](std::uint32_t slot, std::uint64_t page) {
     const auto at = wants(Kind::Dirty) ? shared_.ram_slots.page(slot, page) : std::nullopt;
-    if (at) shared_.tap.tell(exit_, {Kind::Dirty, 0, {at->raw()}});
+    if (at) shared_.subscription.tell(exit_, {Kind::Dirty, 0, {at->raw()}});
   });
   if (any) shared_.vm.reset_dirty_rings();
 }
@@ -192,15 +193,17 @@ void Vcpu::note_line(std::uint32_t gsi, bool level) {
 void Vcpu::handle_requests() {
   const VcpuRequests::Taken taken = requests_.take();
   for (const auto& [gsi, level] : taken.lines) {
-    if (wants(Kind::Inject)) shared_.tap.tell(exit_, {Kind::Inject, 0, {gsi, level ? 1u : 0u}});
+    if (wants(Kind::Inject))
+      shared_.subscription.tell(exit_, {Kind::Inject, 0, {gsi, level ? 1u : 0u}});
   }
   if (!taken.sample) return;
-  shared_.tap.slot().with(index(), [&](ExitSink& sink) { sink.on_sample(exit_, *taken.sample); });
+  shared_.subscription.slot().with(index(),
+                                   [&](ExitSink& sink) { sink.on_sample(exit_, *taken.sample); });
 }
 
 void Vcpu::tell_exit(std::uint32_t reason) {
   if (!wants(Kind::Exit) || !times_.known()) return;
-  shared_.tap.tell(exit_, {Kind::Exit, reason, {times_.inside(), times_.outside()}});
+  shared_.subscription.tell(exit_, {Kind::Exit, reason, {times_.inside(), times_.outside()}});
 }
 
 /// Runs after KVM_RUN and before its exit is handled, because these events happened before the
@@ -211,7 +214,7 @@ void Vcpu::tell_host_events() {
              [this](std::uint64_t host_tsc, const VcpuEvent& event) {
                if (!wants(event.kind)) return;
                exit_.show_earlier(host_tsc, instruction_of(event.kind));
-               shared_.tap.tell(exit_, event);
+               shared_.subscription.tell(exit_, event);
                exit_.show_now();
              });
 }

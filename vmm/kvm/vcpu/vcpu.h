@@ -20,7 +20,7 @@
 #include "vmm/kvm/vcpu/breakpoints.h"
 #include "vmm/kvm/vcpu/current_exit.h"
 #include "vmm/kvm/vcpu/dirty_ring.h"
-#include "vmm/kvm/vcpu/exit_tap.h"
+#include "vmm/kvm/vcpu/exit_subscription.h"
 #include "vmm/kvm/vcpu/exit_times.h"
 #include "vmm/kvm/vcpu/fatal_exits.h"
 #include "vmm/kvm/vcpu/gate.h"
@@ -42,7 +42,7 @@ struct VcpuShared {
   const Bus& ports;
   const Bus& mmio;
   GuestMemory& memory;
-  ExitTap& tap;
+  ExitSubscription& subscription;
   Breakpoints& breakpoints;
   GuestEnd& guest_end;
   const KvmVm& vm;
@@ -99,7 +99,7 @@ class Vcpu final : private GuestEntry {
   void harvest_dirty_pages();
   void tell_exit(std::uint32_t reason);
   void tell_host_events();
-  bool wants(VcpuEvent::Kind kind) const { return shared_.tap.wants(kind); }
+  bool wants(VcpuEvent::Kind kind) const { return shared_.subscription.wants(kind); }
 
   const VcpuShared shared_;
   KvmVcpu kvm_;

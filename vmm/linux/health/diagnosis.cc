@@ -132,7 +132,7 @@ void Judge::judge_without_linux() {
     add(Kind::Firmware,
         fmt::format("the guest is in its firmware or boot loader (vCPU 0 at {:#x}, not in long "
                     "mode), and no Linux has run",
-                    vcpus.front().rip));
+                    vcpus.front().pc));
   } else if (std::ranges::any_of(vcpus, [](auto& each) { return each.mode == Mode::Narrow; })) {
     add(Kind::NoLinux, "the guest's system has 32 bits: ringside knows Linux of x86-64 only");
   } else {

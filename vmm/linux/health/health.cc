@@ -13,6 +13,7 @@
 #include "vmm/linux/health/memory_state.h"
 #include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -29,7 +30,7 @@ class Examination {
       : machine_(machine),
         is_alive_(is_alive),
         reader_(machine.memory(), kernel.table()),
-        stacks_(StackTables::load(reader_, kernel)),
+        stacks_(load_stack_tables(reader_, kernel)),
         view_(kernel, reader_),
         clocks_(view_),
         tasks_(view_, clocks_, stacks_) {}

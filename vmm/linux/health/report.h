@@ -99,8 +99,8 @@ struct VcpuReport {
   enum class Mode : std::uint8_t { Kernel, User, Firmware, Narrow, Other };  // 32 bits: Narrow
   Mode mode = Mode::Other;
   std::optional<std::uint32_t> cpu;  // Linux's number
-  std::uint64_t rip = 0;
-  std::string where;  // the kernel function at rip
+  std::uint64_t pc = 0;
+  std::string where;  // the kernel function at pc
   bool interrupts_on = true;
   bool is_halted = false;  // after a HLT instruction
   bool has_not_begun = false;

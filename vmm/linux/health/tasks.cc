@@ -164,19 +164,19 @@ std::vector<Frame> Tasks::sleeping_stack(const Task& task) const {
   const auto words = view_.load<std::array<std::uint64_t, kSavedWords>>(*saved);
   if (!words) return {};
   Registers registers;
-  registers.rsp = saved->wrapping_add(kSavedReturn * 8).raw();
-  registers.rbp = (*words)[kSavedBp];
+  registers.*arch::kStackPointer = saved->wrapping_add(kSavedReturn * 8).raw();
+  registers.*arch::kFramePointer = (*words)[kSavedBp];
   registers.rbx = (*words)[kSavedBx];
-  return frames(registers, StackTables::Start::Caller);
+  return frames(registers, WalkStart::Caller);
 }
 
 std::vector<Frame> Tasks::running_stack(const Registers& registers) const {
-  return frames(registers, StackTables::Start::Here);
+  return frames(registers, WalkStart::Here);
 }
 
-std::vector<Frame> Tasks::frames(const Registers& from, StackTables::Start start) const {
+std::vector<Frame> Tasks::frames(const Registers& from, WalkStart start) const {
   std::array<std::uint64_t, kMostFrames> found{};
-  const std::size_t count = stacks_.unwind(view_.reader(), from, start, found);
+  const std::size_t count = unwind(stacks_, view_.reader(), from, start, found);
   std::vector<Frame> frames;
   for (const std::uint64_t address : std::span(found).first(count)) {
     frames.push_back({address, view_.code_name(address)});

@@ -14,7 +14,7 @@
 #include "vmm/linux/health/kernel_view.h"
 #include "vmm/linux/health/report.h"
 #include "vmm/linux/processes/task_list.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {
 
@@ -50,7 +50,7 @@ class Tasks {
   void add(GuestVirt address);
   TaskState state_of(GuestVirt task) const;
   std::optional<std::uint64_t> since(GuestVirt address, const Task& task) const;
-  std::vector<Frame> frames(const Registers& from, StackTables::Start start) const;
+  std::vector<Frame> frames(const Registers& from, WalkStart start) const;
 
   const KernelView& view_;
   const Clocks& clocks_;

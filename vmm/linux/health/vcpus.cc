@@ -22,7 +22,7 @@ bool is_narrow(const Registers& registers) {
 Mode mode_of(const Registers& registers) {
   // Cores that lack control registers have zeros there.
   if (registers.in_user_mode()) return Mode::User;
-  if (arch::in_kernel_half(GuestVirt(registers.rip))) return Mode::Kernel;
+  if (arch::in_kernel_half(GuestVirt(registers.*arch::kProgramCounter))) return Mode::Kernel;
   return arch::pages(registers) && arch::in_long_mode(registers) ? Mode::Other : Mode::Firmware;
 }
 
@@ -103,7 +103,8 @@ std::optional<std::uint32_t> cpu_of(const KernelView& view, const Tasks& tasks,
   }
   for (const CpuReport& cpu : cpus) {
     if (!cpu.running) continue;
-    if (GuestVirt(registers.rsp).is_in(cpu.running->task.stack_base, tasks.stack_bytes())) {
+    if (GuestVirt(registers.*arch::kStackPointer)
+            .is_in(cpu.running->task.stack_base, tasks.stack_bytes())) {
       return cpu.cpu;
     }
   }
@@ -117,13 +118,16 @@ VcpuReport describe_vcpu(unsigned vcpu, const Registers& registers, const Kernel
   report.vcpu = vcpu;
   // Where Linux is known, a core that does not say so may be of a program of 32 bits.
   report.mode = view == nullptr && is_narrow(registers) ? Mode::Narrow : mode_of(registers);
-  report.rip = registers.rip;
+  report.pc = registers.*arch::kProgramCounter;
   report.interrupts_on = (registers.rflags & arch::kInterruptFlag) != 0;
-  report.has_not_begun =
-      report.mode == Mode::Firmware && registers.rip == kResetVector && !arch::pages(registers);
+  report.has_not_begun = report.mode == Mode::Firmware &&
+                         registers.*arch::kProgramCounter == kResetVector &&
+                         !arch::pages(registers);
   if (view == nullptr || report.mode != Mode::Kernel) return report;
-  report.where = view->code_name(registers.rip);
-  report.is_halted = view->load<std::byte>(GuestVirt(registers.rip).wrapping_sub(1)) == arch::kHalt;
+  report.where = view->code_name(registers.*arch::kProgramCounter);
+  report.is_halted =
+      view->load<std::byte>(GuestVirt(registers.*arch::kProgramCounter).wrapping_sub(1)) ==
+      arch::kHalt;
   return report;
 }
 

@@ -1,8 +1,7 @@
-#include "vmm/linux/stacks/orc.h"
-
 #include <gtest/gtest.h>
 
 #include "vmm/linux/fakes_for_tests.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -38,10 +37,10 @@ class Orc {
 
 class Walk : public testing::Test {
  protected:
-  std::vector<std::uint64_t> frames(const StackTables& tables, StackTables::Start start,
+  std::vector<std::uint64_t> frames(const StackTables& tables, WalkStart start,
                                     std::size_t most = 16) {
     std::vector<std::uint64_t> found(most);
-    found.resize(tables.unwind(guest_, registers_, start, found));
+    found.resize(unwind(tables, guest_, registers_, start, found));
     for (std::uint64_t& frame : found) frame -= kText;
     return found;
   }
@@ -52,7 +51,7 @@ class Walk : public testing::Test {
 };
 
 using Frames = std::vector<std::uint64_t>;
-using enum StackTables::Start;
+using enum WalkStart;
 
 TEST_F(Walk, FollowsCallsFromAFunctionsFirstInstructionToTheEnd) {
   const auto tables =
@@ -210,7 +209,7 @@ TEST(Orc, TablesOutOfOrderAreSortedAndTheEndOfAFunctionYieldsToTheNext) {
   guest.put(kStack, kText + 0x301);
   std::array<std::uint64_t, 4> frames{};
 
-  EXPECT_EQ(tables.unwind(guest, registers, Here, frames), 2u);
+  EXPECT_EQ(unwind(tables, guest, registers, Here, frames), 2u);
 }
 
 std::vector<std::byte> entries(std::initializer_list<unsigned> flags) {

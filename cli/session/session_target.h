@@ -1,5 +1,5 @@
-// The subjects of a session: its targets, in the order of their numbers (vmid), and what the
-// session has to do with each.
+// The targets of a session in the order of their numbers (vmid), each with all that the session
+// keeps beside it: the command in its guest, its process, how names and output show it.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@
 
 namespace ringside::cli {
 
-struct Subject {
+struct SessionTarget {
   /// `attached` is not null. Takes the pause and the command of `guest`, whose machine and kernel
   /// are the target's by now.
-  Subject(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid,
-          std::int32_t vmid);
+  SessionTarget(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid,
+                std::int32_t vmid);
 
   std::unique_ptr<providers::Target> target;
   std::unique_ptr<vmm::PausedMachine> paused_at_arrival;  // until its probes stand
@@ -34,10 +34,10 @@ struct Subject {
   TargetView view;
 };
 
-class Subjects {
+class SessionTargets {
  public:
   /// `several`: whether lines about one have to say which.
-  explicit Subjects(bool several) : several_(several) {}
+  explicit SessionTargets(bool several) : several_(several) {}
 
   /// A new one, the last.
   void add(std::unique_ptr<providers::Target> attached, Guest guest, std::int64_t pid);
@@ -47,27 +47,27 @@ class Subjects {
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
   std::size_t size() const { return all_.size(); }
-  Subject& front() { return all_.front(); }
-  const Subject& front() const { return all_.front(); }
-  Subject& operator[](std::size_t number) { return all_[number]; }
+  SessionTarget& front() { return all_.front(); }
+  const SessionTarget& front() const { return all_.front(); }
+  SessionTarget& operator[](std::size_t number) { return all_[number]; }
   bool several() const { return several_; }
 
   /// The status of the first exit() that a program has run, on whichever target.
   std::optional<int> exit_status() const;
 
   /// The beginning of a line about this one: "NAME: " where there are several.
-  std::string line_start(const Subject& subject) const;
+  std::string line_start(const SessionTarget& entry) const;
   /// Says a line about this one on stderr.
-  void print_line(const Subject& subject, const std::string& text) const;
+  void print_line(const SessionTarget& entry, const std::string& text) const;
   /// The result; where it is an error, its message begins with whom it is about.
   template <class T>
-  Result<T> named(const Subject& subject, Result<T> result) const {
-    if (!result) result.error().message = line_start(subject) + result.error().message;
+  Result<T> named(const SessionTarget& entry, Result<T> result) const {
+    if (!result) result.error().message = line_start(entry) + result.error().message;
     return result;
   }
 
  private:
-  std::vector<Subject> all_;
+  std::vector<SessionTarget> all_;
   bool several_;
 };
 

@@ -18,7 +18,7 @@
 namespace ringside::d {
 
 /// The thing that a name stands for.
-struct Symbol {
+struct Identifier {
   enum class Kind : std::uint8_t { Variable, Builtin, Inline, Subroutine } kind = Kind::Variable;
   std::string name;
   Scope scope = Scope::Global;
@@ -33,38 +33,38 @@ struct Symbol {
   std::optional<dif::SubroutineInfo> subroutine;
 };
 
-/// Symbols live, at their addresses, as long as the table.
-class SymbolTable {
+/// Identifiers live, at their addresses, as long as the table.
+class IdentifierTable {
  public:
   /// `version`: of the D that the program asks for (-x version); empty: ours.
-  explicit SymbolTable(std::optional<Version> version) : version_(version) {}
-  SymbolTable(const SymbolTable&) = delete;
-  SymbolTable& operator=(const SymbolTable&) = delete;
+  explicit IdentifierTable(std::optional<Version> version) : version_(version) {}
+  IdentifierTable(const IdentifierTable&) = delete;
+  IdentifierTable& operator=(const IdentifierTable&) = delete;
 
   /// Null also where the program asks for a D that does not have the name yet.
-  Symbol* find(Scope scope, const std::string& name);
+  Identifier* find(Scope scope, const std::string& name);
   /// A variable or function of the D that the program asks for: no name for a variable of its own.
   bool is_of_d(const std::string& name) const;
   /// A name of D that came later than the D that the program asks for.
   bool is_hidden(std::string_view name) const;
 
   /// A variable with an id of its own. D_ID_OFLOW when its scope has no more.
-  Checked<Symbol*> add_variable(Scope scope, const std::string& name, const Location& at);
-  void add_inline(Symbol symbol);
-  Symbol* add_builtin(Symbol symbol);
-  /// The one symbol of this subroutine.
-  Symbol* subroutine(const dif::SubroutineInfo& info);
+  Checked<Identifier*> add_variable(Scope scope, const std::string& name, const Location& at);
+  void add_inline(Identifier identifier);
+  Identifier* add_builtin(Identifier identifier);
+  /// The one identifier of this subroutine.
+  Identifier* subroutine(const dif::SubroutineInfo& info);
 
   InterfacePragmas& pragmas() { return pragmas_; }
 
  private:
-  Symbol* keep(Symbol symbol);
+  Identifier* keep(Identifier identifier);
 
   std::optional<Version> version_;
   InterfacePragmas pragmas_;
-  std::deque<Symbol> symbols_;
-  std::array<std::unordered_map<std::string, Symbol*>, 3> scopes_;
-  std::unordered_map<std::string, Symbol*> subroutines_;
+  std::deque<Identifier> identifiers_;
+  std::array<std::unordered_map<std::string, Identifier*>, 3> scopes_;
+  std::unordered_map<std::string, Identifier*> subroutines_;
   std::array<std::uint16_t, 3> next_id_{dif::kFirstUserVariable, dif::kFirstUserVariable,
                                         dif::kFirstUserVariable};
 };

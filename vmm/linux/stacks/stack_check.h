@@ -20,13 +20,13 @@
 #include "vmm/linux/layout.h"
 #include "vmm/linux/online_cpus.h"
 #include "vmm/linux/processes/task_list.h"
-#include "vmm/linux/stacks/orc.h"
+#include "vmm/linux/stacks/load_stack_tables.h"
 #include "vmm/machine.h"
 
 namespace ringside::guest_linux {
 
 /// Byte offsets in the kernel's structures.
-struct OccupantLayout {
+struct StackCheckLayout {
   TaskListLayout list;
   std::uint32_t task_stack, task_sp, task_pid, task_comm;
   NumberPlace task_on_cpu, task_on_rq;  // int; of 7.2 a byte
@@ -34,24 +34,24 @@ struct OccupantLayout {
   std::uint32_t frame_bp, frame_return;  // of what a task that does not run has left on its stack
 
   /// Unsupported, naming the structure or member that the kernel's types lack.
-  static Result<OccupantLayout> from(const TypeGraph& types);
+  static Result<StackCheckLayout> from(const TypeGraph& types);
 };
 
 /// Somebody that may be inside, and the addresses there that it stands at or returns to: at least
 /// those, for words that earlier calls have left count as well.
-struct Occupant {
+struct CodeUser {
   std::string name;  // "task 12 (dd)", "vCPU 0"
   std::vector<GuestVirt> places;
 };
 
-class Occupants {
+class StackCheck {
  public:
   /// Only before Kernel::end_set_up(). Unsupported when the kernel lacks types or symbols for it.
-  static Result<Occupants> prepare(const Kernel& kernel);
+  static Result<StackCheck> prepare(const Kernel& kernel);
 
   /// All that may be inside `code`. An error means that it cannot be told now; a moment later it
   /// may be.
-  Result<std::vector<Occupant>> find(vmm::PausedMachine& machine, const GuestReader& reader,
+  Result<std::vector<CodeUser>> find(vmm::PausedMachine& machine, const GuestReader& reader,
                                      Kernel& kernel, Kernel::AddressRange code);
 
   /// All words that lead into one of `ranges`, of all stacks and of where vCPUs stand; more than
@@ -69,7 +69,7 @@ class Occupants {
   };
   class Look;
 
-  OccupantLayout layout_;
+  StackCheckLayout layout_;
   OrcLayout orc_;
   std::optional<OnlineCpus> online_;
   GuestVirt init_task_{0};

@@ -1,10 +1,10 @@
-// The tables of a running guest: vmlinux's between two symbols each, a module's in its struct
-// module.
+#include "vmm/linux/stacks/load_stack_tables.h"
+
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "vmm/linux/layout.h"
-#include "vmm/linux/modules.h"
-#include "vmm/linux/stacks/orc.h"
 
 namespace ringside::guest_linux {
 
@@ -84,19 +84,15 @@ OrcLayout OrcLayout::from(const TypeGraph& types) {
           offset_of(types, "module", {"arch", "orc_unwind"})};
 }
 
-void StackTables::put_module(const GuestReader& reader, const OrcLayout& layout,
-                             GuestVirt structure, const Kernel::AddressRange& text) {
-  std::erase_if(sections_, [&](const Section& section) {
-    return section.text.begin < text.end && text.begin < section.text.end;
-  });
+void put_module(StackTables& tables, const GuestReader& reader, const OrcLayout& layout,
+                GuestVirt structure, const Kernel::AddressRange& text) {
+  tables.erase(text);
   ModuleBudget budget;
-  for (const Section& section : sections_) {
-    budget.orc_entries -= std::min<std::uint64_t>(budget.orc_entries, section.entries.size());
-  }
-  (void)add_module(reader, layout, structure, text, *this, budget);  // else by frame pointers
+  budget.orc_entries -= std::min<std::uint64_t>(budget.orc_entries, tables.entry_count());
+  (void)add_module(reader, layout, structure, text, tables, budget);  // else by frame pointers
 }
 
-StackTables StackTables::load(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout) {
+StackTables load_stack_tables(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout) {
   StackTables tables;
   ModuleBudget budget;
   if (!kernel.symbols().modules().empty()) add_vmlinux(reader, kernel, tables, budget);

@@ -1,5 +1,5 @@
 // In this file, top to bottom: offsets, all tasks, the stacks of tasks, vCPUs.
-#include "vmm/linux/stacks/occupants.h"
+#include "vmm/linux/stacks/stack_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,12 +13,13 @@
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/stacks/stack_size.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostTasks = 1 << 17;
-constexpr std::size_t kMostOccupants = 1024;
+constexpr std::size_t kMostCodeUsers = 1024;
 
 tl::unexpected<Error> unclear(std::string what) {
   return fail(ErrorCode::Invalid, std::move(what));
@@ -30,8 +31,8 @@ tl::unexpected<Error> unreadable(GuestVirt structure) {
 
 }  // namespace
 
-Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
-  OccupantLayout layout{};
+Result<StackCheckLayout> StackCheckLayout::from(const TypeGraph& types) {
+  StackCheckLayout layout{};
   std::string missing;
   const auto take_number = [&](NumberPlace& place, std::string_view member) {
     const auto found = number_of(types, "task_struct", {member});
@@ -65,9 +66,9 @@ Result<OccupantLayout> OccupantLayout::from(const TypeGraph& types) {
                           missing));
 }
 
-Result<Occupants> Occupants::prepare(const Kernel& kernel) {
-  Occupants made;
-  made.layout_ = TRY(OccupantLayout::from(kernel.types()));
+Result<StackCheck> StackCheck::prepare(const Kernel& kernel) {
+  StackCheck made;
+  made.layout_ = TRY(StackCheckLayout::from(kernel.types()));
   const Symbol* first = kernel.symbols().find("init_task", "vmlinux");
   const Symbol* queues = kernel.symbols().find("runqueues", "vmlinux");
   if (first == nullptr || queues == nullptr) {
@@ -85,9 +86,9 @@ Result<Occupants> Occupants::prepare(const Kernel& kernel) {
 }
 
 /// One look at one moment.
-class Occupants::Look {
+class StackCheck::Look {
  public:
-  Look(Occupants& of, vmm::PausedMachine& machine, const GuestReader& reader, Kernel& kernel,
+  Look(StackCheck& of, vmm::PausedMachine& machine, const GuestReader& reader, Kernel& kernel,
        std::span<const Kernel::AddressRange> ranges)
       : of_(of),
         layout_(of.layout_),
@@ -97,13 +98,13 @@ class Occupants::Look {
         ranges_(ranges) {}
 
   /// Of one range.
-  Result<std::vector<Occupant>> run() {
+  Result<std::vector<CodeUser>> run() {
     TRY(list_all());
-    std::vector<Occupant> found;
+    std::vector<CodeUser> found;
     for (const Task& task : tasks_) {
       const Places inside = TRY(look_at(task));
       if (!inside.empty()) found.push_back({name_of(task), inside});
-      if (found.size() > kMostOccupants) return unclear("too many tasks may be inside");
+      if (found.size() > kMostCodeUsers) return unclear("too many tasks may be inside");
     }
     for (unsigned vcpu = 0; vcpu < machine_.vcpu_count(); ++vcpu) {
       const Places inside = TRY(look_at_vcpu(vcpu));
@@ -238,7 +239,7 @@ class Occupants::Look {
   }
 
   const StackTables& tables() {
-    if (!of_.tables_) of_.tables_ = StackTables::load(reader_, kernel_, of_.orc_);
+    if (!of_.tables_) of_.tables_ = load_stack_tables(reader_, kernel_, of_.orc_);
     return *of_.tables_;
   }
 
@@ -259,10 +260,11 @@ class Occupants::Look {
     if (inside.empty()) return inside;
     Registers asleep;
     const GuestVirt frame(task.sp);
-    asleep.rsp = frame.wrapping_add(layout_.frame_return).raw();
-    asleep.rbp = load<std::uint64_t>(reader_, frame.wrapping_add(layout_.frame_bp)).value_or(0);
-    const auto passes = tables().passes(reader_, asleep, StackTables::Start::Caller, ranges_[0]);
-    return passes.value_or(true) ? inside : Places();
+    asleep.*arch::kStackPointer = frame.wrapping_add(layout_.frame_return).raw();
+    asleep.*arch::kFramePointer =
+        load<std::uint64_t>(reader_, frame.wrapping_add(layout_.frame_bp)).value_or(0);
+    const auto comes_through = passes(tables(), reader_, asleep, WalkStart::Caller, ranges_[0]);
+    return comes_through.value_or(true) ? inside : Places();
   }
 
   /// Of its task's stack, and where it stands; empty when it is on no task's stack.
@@ -273,9 +275,10 @@ class Occupants::Look {
     }
     if (registers.in_user_mode()) return Places();
     for (const Task& task : tasks_) {
-      if (!task.current || !is_on_stack(task, registers.rsp)) continue;
-      Places inside = TRY(words_inside(task, registers.rsp));
-      if (leads_inside(registers.rip)) inside.emplace_back(registers.rip);
+      if (!task.current || !is_on_stack(task, registers.*arch::kStackPointer)) continue;
+      Places inside = TRY(words_inside(task, registers.*arch::kStackPointer));
+      if (leads_inside(registers.*arch::kProgramCounter))
+        inside.emplace_back(registers.*arch::kProgramCounter);
       return inside;
     }
     return std::nullopt;
@@ -286,9 +289,10 @@ class Occupants::Look {
     const std::optional<Places> inside = TRY(words_at(registers));
     if (inside && inside->empty()) return *inside;
     // On a stack of interrupts, which leads to others.
-    const auto passes = tables().passes(reader_, registers, StackTables::Start::Here, ranges_[0]);
-    if (!passes) return unclear(fmt::format("the stack of vCPU {} cannot be followed", vcpu));
-    if (!*passes) return Places();
+    const auto comes_through = passes(tables(), reader_, registers, WalkStart::Here, ranges_[0]);
+    if (!comes_through)
+      return unclear(fmt::format("the stack of vCPU {} cannot be followed", vcpu));
+    if (!*comes_through) return Places();
     if (!inside) return unclear(fmt::format("vCPU {} is inside", vcpu));
     return *inside;
   }
@@ -309,8 +313,8 @@ class Occupants::Look {
     return unclear(fmt::format("vCPU {} is on no task's stack", vcpu));
   }
 
-  Occupants& of_;
-  const OccupantLayout& layout_;
+  StackCheck& of_;
+  const StackCheckLayout& layout_;
   vmm::PausedMachine& machine_;
   const GuestReader& reader_;
   Kernel& kernel_;
@@ -321,15 +325,15 @@ class Occupants::Look {
   std::uint32_t without_paging_ = 0;  // vCPUs
 };
 
-Result<std::vector<Occupant>> Occupants::find(vmm::PausedMachine& machine,
-                                              const GuestReader& reader, Kernel& kernel,
-                                              Kernel::AddressRange code) {
+Result<std::vector<CodeUser>> StackCheck::find(vmm::PausedMachine& machine,
+                                               const GuestReader& reader, Kernel& kernel,
+                                               Kernel::AddressRange code) {
   return Look(*this, machine, reader, kernel, std::span(&code, 1)).run();
 }
 
-Result<std::vector<GuestVirt>> Occupants::words_in(vmm::PausedMachine& machine,
-                                                   const GuestReader& reader, Kernel& kernel,
-                                                   std::span<const Kernel::AddressRange> ranges) {
+Result<std::vector<GuestVirt>> StackCheck::words_in(vmm::PausedMachine& machine,
+                                                    const GuestReader& reader, Kernel& kernel,
+                                                    std::span<const Kernel::AddressRange> ranges) {
   return Look(*this, machine, reader, kernel, ranges).words();
 }
 

@@ -12,9 +12,9 @@
 
 namespace ringside::vmm::kvm {
 
-class ExitTap {
+class ExitSubscription {
  public:
-  explicit ExitTap(unsigned vcpus) : slot_(vcpus) {}
+  explicit ExitSubscription(unsigned vcpus) : slot_(vcpus) {}
 
   bool wants(VcpuEvent::Kind kind) const {
     return (wanted_.load(std::memory_order_relaxed) >> static_cast<unsigned>(kind) & 1) != 0;

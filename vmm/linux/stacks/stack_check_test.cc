@@ -1,4 +1,4 @@
-#include "vmm/linux/stacks/occupants.h"
+#include "vmm/linux/stacks/stack_check.h"
 
 #include <gtest/gtest.h>
 
@@ -85,9 +85,9 @@ class OneVcpu final : public vmm::InertMachine {
 };
 
 /// One CPU, idle in its task, and tasks that sleep.
-class OccupantsTest : public testing::Test {
+class StackCheckTest : public testing::Test {
  protected:
-  OccupantsTest() {
+  StackCheckTest() {
     put_orc();
     add_task("swapper/0", 0);
     put(kInit + kOnCpu, 1U);
@@ -139,12 +139,12 @@ class OccupantsTest : public testing::Test {
   }
   std::uint64_t frame(unsigned n) const { return stack(n) + 0x3e00 + 56; }
 
-  Result<std::vector<Occupant>> find_all() {
+  Result<std::vector<CodeUser>> find_all() {
     auto paused = vmm::PausedMachine::pause(machine_);
-    auto occupants = Occupants::prepare(*kernel_);
-    EXPECT_TRUE(occupants) << occupants.error().message;
-    return occupants->find(*paused, guest_, *kernel_,
-                           Kernel::AddressRange::of(GuestVirt(kCode), kCodeBytes));
+    auto stack_check = StackCheck::prepare(*kernel_);
+    EXPECT_TRUE(stack_check) << stack_check.error().message;
+    return stack_check->find(*paused, guest_, *kernel_,
+                             Kernel::AddressRange::of(GuestVirt(kCode), kCodeBytes));
   }
   std::string find() {
     const auto found = find_all();
@@ -158,14 +158,14 @@ class OccupantsTest : public testing::Test {
   unsigned tasks_ = 0;
 };
 
-TEST_F(OccupantsTest, NobodyIsInsideWhereNoStackLeadsThere) {
+TEST_F(StackCheckTest, NobodyIsInsideWhereNoStackLeadsThere) {
   add_task("init", 1);
   add_task("dd", 2);
 
   EXPECT_EQ(find(), "nobody");
 }
 
-TEST_F(OccupantsTest, ATaskThatReturnsThereIsNamed) {
+TEST_F(StackCheckTest, ATaskThatReturnsThereIsNamed) {
   add_task("init", 1);
   const unsigned dd = add_task("dd", 22);
   put(frame(dd) + 24, kCode + 0x100);
@@ -173,7 +173,7 @@ TEST_F(OccupantsTest, ATaskThatReturnsThereIsNamed) {
   EXPECT_EQ(find(), "task 22 (dd)");
 }
 
-TEST_F(OccupantsTest, AllAreFoundWithTheirPlaces) {
+TEST_F(StackCheckTest, AllAreFoundWithTheirPlaces) {
   const unsigned dd = add_task("dd", 22), cat = add_task("cat", 23);
   put(frame(dd) + 24, kCode + 0x100);
   put(frame(cat), kCode + 0x300);  // may be left over
@@ -191,7 +191,7 @@ TEST_F(OccupantsTest, AllAreFoundWithTheirPlaces) {
   EXPECT_EQ((*found)[2].places, Places{GuestVirt(kCode + 5)});
 }
 
-TEST_F(OccupantsTest, SoIsAnotherThreadOfAProcess) {
+TEST_F(StackCheckTest, SoIsAnotherThreadOfAProcess) {
   const unsigned leader = add_task("init", 1);
   const unsigned thread = add_task("worker", 2);
   put(task(leader) + kTasks, kInit + kTasks);  // it is in no list but its leader's
@@ -202,14 +202,14 @@ TEST_F(OccupantsTest, SoIsAnotherThreadOfAProcess) {
   EXPECT_EQ(find(), "task 2 (worker)");
 }
 
-TEST_F(OccupantsTest, AWordThatAnEarlierCallHasLeftIsNoReturn) {
+TEST_F(StackCheckTest, AWordThatAnEarlierCallHasLeftIsNoReturn) {
   const unsigned dd = add_task("dd", 2);
   put(frame(dd), kCode + 0x100);  // in the function's frame, where it keeps something
 
   EXPECT_EQ(find(), "nobody");
 }
 
-TEST_F(OccupantsTest, WhatTheUnwinderCannotDecideCountsAsInside) {
+TEST_F(StackCheckTest, WhatTheUnwinderCannotDecideCountsAsInside) {
   const unsigned dd = add_task("dd", 2);
   put(frame(dd), kCode + 0x100);
   put(frame(dd) + 24, std::uint64_t{0x1234});  // the walk ends here
@@ -217,7 +217,7 @@ TEST_F(OccupantsTest, WhatTheUnwinderCannotDecideCountsAsInside) {
   EXPECT_EQ(find(), "task 2 (dd)");
 }
 
-TEST_F(OccupantsTest, AVcpuIsLookedAtWhereItStands) {
+TEST_F(StackCheckTest, AVcpuIsLookedAtWhereItStands) {
   machine_.vcpu.rip = kCode + 5;
   EXPECT_EQ(find(), "vCPU 0");
 
@@ -233,7 +233,7 @@ TEST_F(OccupantsTest, AVcpuIsLookedAtWhereItStands) {
   EXPECT_EQ(find(), "unclear: the stack of vCPU 0 cannot be followed");
 }
 
-TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
+TEST_F(StackCheckTest, AllWordsThatLeadIntoRangesAreFound) {
   const unsigned dd = add_task("dd", 22);
   put(frame(dd), kText + 0x206);
   put(frame(dd) + 8, kText + 0x20a);  // behind a range
@@ -247,7 +247,7 @@ TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
   const std::array ranges{range(0x206), range(0x401)};
   const auto words = [&] {
     auto paused = vmm::PausedMachine::pause(machine_);
-    return Occupants::prepare(*kernel_)->words_in(*paused, guest_, *kernel_, ranges);
+    return StackCheck::prepare(*kernel_)->words_in(*paused, guest_, *kernel_, ranges);
   };
 
   auto found = words();
@@ -262,7 +262,7 @@ TEST_F(OccupantsTest, AllWordsThatLeadIntoRangesAreFound) {
   EXPECT_TRUE(words()) << "nobody is interrupted in the kernel";
 }
 
-TEST_F(OccupantsTest, ATaskThatIsInNoListMakesItUnclear) {
+TEST_F(StackCheckTest, ATaskThatIsInNoListMakesItUnclear) {
   const unsigned dd = add_task("dd", 2);
   put(kCpu0 + kQueues, 1U);
   EXPECT_EQ(find(), "unclear: a task that is ending is in no list");
@@ -271,14 +271,14 @@ TEST_F(OccupantsTest, ATaskThatIsInNoListMakesItUnclear) {
   EXPECT_EQ(find(), "nobody");
 }
 
-TEST_F(OccupantsTest, ATaskThatIsBeingSwitchedMakesItUnclear) {
+TEST_F(StackCheckTest, ATaskThatIsBeingSwitchedMakesItUnclear) {
   const unsigned dd = add_task("dd", 2);
   put(task(dd) + kOnCpu, 1U);
 
   EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
 }
 
-TEST_F(OccupantsTest, SoDoesTheTaskThatAnIdleCpuIsAboutToRun) {
+TEST_F(StackCheckTest, SoDoesTheTaskThatAnIdleCpuIsAboutToRun) {
   const unsigned dd = add_task("dd", 2);
   put(frame(dd) + 24, kCode + 0x100);
   put(task(dd) + kOnCpu, 1U);
@@ -287,7 +287,7 @@ TEST_F(OccupantsTest, SoDoesTheTaskThatAnIdleCpuIsAboutToRun) {
   EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
 }
 
-TEST_F(OccupantsTest, ACpuThatIsOnlineAndShowsNoPagingMakesItUnclear) {
+TEST_F(StackCheckTest, ACpuThatIsOnlineAndShowsNoPagingMakesItUnclear) {
   machine_.vcpu.cr0 = 1;
   EXPECT_EQ(find(), "unclear: a vCPU handles a system management interrupt");
 
@@ -295,7 +295,7 @@ TEST_F(OccupantsTest, ACpuThatIsOnlineAndShowsNoPagingMakesItUnclear) {
   EXPECT_EQ(find(), "nobody") << "it was not started";
 }
 
-TEST_F(OccupantsTest, FlagsThatAreBytesAreNoMore) {
+TEST_F(StackCheckTest, FlagsThatAreBytesAreNoMore) {
   kernel_.emplace("unsigned char");
   const unsigned dd = add_task("dd", 2);
   put(task(dd) + kOnCpu, std::array<std::uint8_t, 4>{0, 1, 1, 1});  // what lies behind it
@@ -305,7 +305,7 @@ TEST_F(OccupantsTest, FlagsThatAreBytesAreNoMore) {
   EXPECT_EQ(find(), "unclear: a vCPU changes from a task to the next");
 }
 
-TEST_F(OccupantsTest, ATaskThatHasEndedHasNoStack) {
+TEST_F(StackCheckTest, ATaskThatHasEndedHasNoStack) {
   const unsigned dd = add_task("dd", 2);
   put(frame(dd) + 24, kCode + 0x100);
   put(task(dd) + kTaskStack, std::uint64_t{0});
@@ -313,14 +313,14 @@ TEST_F(OccupantsTest, ATaskThatHasEndedHasNoStack) {
   EXPECT_EQ(find(), "nobody");
 }
 
-TEST_F(OccupantsTest, ListsThatDoNotCloseEnd) {
+TEST_F(StackCheckTest, ListsThatDoNotCloseEnd) {
   const unsigned dd = add_task("dd", 2);
   put(task(dd) + kTasks, task(dd) + kTasks);
 
   EXPECT_EQ(find(), "unclear: the guest's list of tasks has no end");
 }
 
-TEST_F(OccupantsTest, AStackPointerOutsideOfItsStackMakesItUnclear) {
+TEST_F(StackCheckTest, AStackPointerOutsideOfItsStackMakesItUnclear) {
   const unsigned dd = add_task("dd", 2);
   put(task(dd) + kTaskSp, stack(0));
 

@@ -1,12 +1,8 @@
-// One step of a walk goes from a frame to the one that it returns to (unwind_next_frame in
-// arch/x86/kernel/unwind_orc.c). In this file, top to bottom: reading registers, a step, the walk.
-#include <array>
-
-#include "vmm/arch/arch.h"
-#include "vmm/linux/stacks/orc.h"
+// One step of a walk goes from a frame to the one that it returns to. In this file, top to bottom:
+// a step, the walk.
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {
-
 namespace {
 
 using Base = OrcEntry::Base;
@@ -29,16 +25,14 @@ bool is_user(std::uint64_t cs) {
   return (cs & 3) == 3;
 }
 
-}  // namespace
-
 class StackWalk {
  public:
   StackWalk(const StackTables& tables, const GuestReader& stack, const Registers& from)
       : tables_(tables),
         stack_(stack),
-        sp_(from.rsp),
-        bp_(from.rbp),
-        ip_(tables.original(from.rip)) {
+        sp_(from.*arch::kStackPointer),
+        bp_(from.*arch::kFramePointer),
+        ip_(tables.original(from.*arch::kProgramCounter)) {
     registers_ = arch::save(from);
     have_registers_ = true;
     interrupted_ = true;
@@ -160,22 +154,24 @@ class StackWalk {
   bool at_end_ = false;
 };
 
-std::size_t StackTables::unwind(const GuestReader& stack, const Registers& from, Start start,
-                                std::span<std::uint64_t> frames) const {
-  StackWalk walk(*this, stack, from);
-  if (start == Start::Caller && !walk.step_to_caller()) return 0;
+}  // namespace
+
+std::size_t unwind(const StackTables& tables, const GuestReader& stack, const Registers& from,
+                   WalkStart start, std::span<std::uint64_t> frames) {
+  StackWalk walk(tables, stack, from);
+  if (start == WalkStart::Caller && !walk.step_to_caller()) return 0;
   std::size_t count = 0;
-  while (count < frames.size() && is_text(walk.ip())) {
+  while (count < frames.size() && tables.is_text(walk.ip())) {
     frames[count++] = walk.ip();
     if (!walk.step()) break;
   }
   return count;
 }
 
-std::optional<bool> StackTables::passes(const GuestReader& stack, const Registers& from,
-                                        Start start, Kernel::AddressRange range) const {
-  StackWalk walk(*this, stack, from);
-  if (start == Start::Caller && !walk.step_to_caller()) return std::nullopt;
+std::optional<bool> passes(const StackTables& tables, const GuestReader& stack,
+                           const Registers& from, WalkStart start, Kernel::AddressRange range) {
+  StackWalk walk(tables, stack, from);
+  if (start == WalkStart::Caller && !walk.step_to_caller()) return std::nullopt;
   for (std::size_t steps = 0; steps < kMostSteps; ++steps) {
     if (range.contains(GuestVirt(walk.ip()))) return true;
     if (walk.step()) continue;

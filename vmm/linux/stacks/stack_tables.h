@@ -1,0 +1,62 @@
+// The ORC tables of a kernel and its modules (orc.h), copied and sorted: the frame at each piece of
+// kernel text. Text without a table, of a kernel without ORC (CONFIG_UNWINDER_FRAME_POINTER) or of
+// such a module, has frames by frame pointer.
+// Filled by load_stack_tables.h, walked by stack_walk.h. Does not: read guests.
+// Fire context: is_text(), find() and original() yes; changing it no.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/linux/image_view.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/stacks/orc.h"
+
+namespace ringside::guest_linux {
+
+class StackTables {
+ public:
+  /// Adds the text of one module (or vmlinux). `addresses`: a copy of orc_unwind_ip at its own
+  /// address; `entries`: one of orc_unwind, which may be empty (frame pointers are used then).
+  void add(Kernel::AddressRange text, const ImageView& addresses,
+           std::span<const std::byte> entries);
+  /// Forgets all text that has a part in this range.
+  void erase(const Kernel::AddressRange& text);
+
+  /// A copy of one instruction that runs elsewhere: that at `original`, `length` bytes long, runs
+  /// in [begin, begin + size), which ends with a jump to the next instruction.
+  struct Moved {
+    GuestVirt begin;
+    std::uint32_t size = 0;
+    GuestVirt original;
+    std::uint8_t length = 0;
+  };
+  /// A frame in one of these is shown and walked as if it were at the original.
+  void set_moved(std::vector<Moved> moved);
+
+  bool is_text(std::uint64_t pc) const { return section_of(pc) != nullptr; }
+  std::size_t entry_count() const;
+  /// The frame at `pc`; empty outside of all text, and where a table knows nothing.
+  std::optional<OrcEntry> find(std::uint64_t pc) const;
+  /// `pc`, or the original's address if it lies in moved text.
+  std::uint64_t original(std::uint64_t pc) const;
+
+ private:
+  struct Section {
+    Kernel::AddressRange text;
+    std::vector<std::uint32_t> offsets;  // from text.begin, sorted
+    std::vector<OrcEntry> entries;       // of the same index
+  };
+  /// The first one that begins after it.
+  std::vector<Section>::const_iterator section_after(GuestVirt pc) const;
+  const Section* section_of(std::uint64_t pc) const;
+
+  std::vector<Section> sections_;  // by text.begin
+  std::vector<Moved> moved_;       // by begin
+};
+
+}  // namespace ringside::guest_linux
