@@ -2,10 +2,9 @@
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
 // Threads: vCPUs fire beside each other, one thread at a time for each, which holds the vCPU's
-// turn. The state that a vCPU's firings have for themselves (evaluator, line caches, scratch,
-// this-> variables, record and aggregation buffers, counters) needs no other lock; the state that
-// all share has some of its own (evaluate/shared_locks.h), which a firing takes when it comes to
-// it.
+// turn. The state that a vCPU's firings have for themselves, its lane (evaluator, line caches,
+// scratch, this-> variables, record and aggregation buffers, counters), needs no other lock; the
+// state that all share has some of its own (dif/evaluate/shared_locks.h).
 // Exactly one thread consumes, and stops nobody: each vCPU has two sets of buffers, take() changes
 // over to the others for all vCPUs in one store, waits until each firing that began before that is
 // over, and empties those that nobody fills any more. So it is one cut through the records of all

@@ -1,8 +1,7 @@
 // Which of D's state all vCPUs' firings share, and the locks that keep a firing whole beside
 // others.
 //
-// Of one vCPU, without a lock: the evaluator, scratch memory, line caches, this-> variables, and
-// the buffers that it fills. Shared are
+// All else is a vCPU's own (dif/engine/engine.h). Shared are
 //   global variables, associative arrays, speculations   the program lock
 //   self-> variables                                     one of kShards locks, by the thread
 // A firing takes such a lock when it first comes to something that the lock is for, and keeps it to

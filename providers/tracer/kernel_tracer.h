@@ -2,9 +2,10 @@
 // must be done to the guest at start and stop. Two kinds: running_kernel_tracer.h for a Linux that
 // runs, by a shim inside it; boot_tracer.h for a kernel that is held before its first instruction,
 // by breakpoints.
-// Each is two objects. The tracer is there from the beginning and publishes probes; begin() makes
-// the trace, which has what fires and exists while tracing runs. Used by the tracer (tracer.cc)
-// alone. Threads: the session's, unless said otherwise.
+// Each is two objects, and each object is complete when it is made. The tracer is there from the
+// beginning and publishes probes; begin() makes the trace, which has what fires and exists while
+// tracing runs. The machine's trace and the fire loop are made from its traps().
+// Used by the tracer (tracer.cc) alone. Threads: the session's, unless said otherwise.
 #pragma once
 
 #include <cstdint>

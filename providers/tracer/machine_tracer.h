@@ -1,8 +1,8 @@
 // The part of the tracer that exists wherever there is a machine, with or without a Linux in it:
 // samples of its vCPUs, the exit channel, and the provider `vm`. Probes on a kernel's text are
 // kernel_tracer.h's.
-// It is two objects, as a kernel tracer is: the tracer publishes probes, and begin() makes the
-// trace, which has what fires. Used by the tracer (tracer.cc) alone. Threads: the session's.
+// It is two objects, as kernel_tracer.h says. Used by the tracer (tracer.cc) alone. Threads: the
+// session's.
 #pragma once
 
 #include <memory>
