@@ -1,6 +1,7 @@
 // Binding: a compiled program names what it contains of a kernel (Program::kernel_names), and each
 // kernel and each boot has its own values for those names. bind() makes the program for one of
-// them. The same compiled program can be bound to any number of kernels.
+// them. The same compiled program can be bound to any number of kernels. The kernel that it was
+// compiled with is bound to like any other, so a saved program takes the same way.
 // A program's bytes may be hostile, and so may the kernel: the verifier comes after binding.
 #pragma once
 

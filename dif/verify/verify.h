@@ -1,5 +1,7 @@
 // The verifier: the only way to a VerifiedProgram, whatever the source of the DIF.
-// Its rules stand at the heads of verify.cc (objects) and verify_program.cc.
+// Its rules stand at the heads of verify.cc (objects) and verify_program.cc. They cover an action's
+// arguments, formats, keys, shapes, speculations and loops, so the engine and the consumer use
+// these as indices without a check of their own.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,7 @@
 // Cleaning of a guest: the remains of a ringside that was killed are found, proved, and taken out,
-// so that the guest is as if it had never been traced.
+// so that the guest is as if it had never been traced. Remains to which nothing in the guest leads
+// are of another kernel, or of a tracer that died while it came or went: they are zeroed where this
+// kernel keeps that memory from its allocator, else they are left alone.
 // Used by the tracer before it looks at any text.
 #pragma once
 

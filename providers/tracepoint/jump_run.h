@@ -3,7 +3,9 @@
 // stands there at this moment.
 // Only in functions with an ftrace site, which a compiler made: nothing outside of such a function
 // and its other parts (sites/jump_targets.h) jumps into it but to its beginning. Of those, not in
-// ones with jumps that go by registers or tables. Used by the tracepoint table.
+// ones with jumps that go by registers or tables. Only after the ftrace site: a killed tracer
+// leaves its jumps there, and the kernel's own tracer must find its bytes. Used by the tracepoint
+// table.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // The text that an int3 or a jump of a killed tracer has replaced: it is kept before the slot, and
-// the slot proves it. Used by clean(). Pure; hostile input.
+// the slot proves it. The slot alone would not tell the text: a jump is relocated without its
+// prefixes. Used by clean(). Pure; hostile input.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,6 @@
-// Maps the shim in the guest's page tables: finds free entries for it and writes them.
+// Maps the shim in the guest's page tables: finds free entries for it and writes them. They are in
+// the page middle directories of the kernel image's own region: every address space shares these,
+// and a displaced instruction with a rip-relative operand only needs a new displacement.
 // Under page-table isolation (X86_FEATURE_PTI) a user program's breakpoint enters the kernel on the
 // user's page tables, which map little of the kernel. The shim's first page is mapped there, too,
 // because such a trap passes through it on its way to the kernel's own handler. One entry in the

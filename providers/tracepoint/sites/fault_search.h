@@ -2,7 +2,9 @@
 // table, and in a slot it would find none. So the function that looks it up has a tracepoint, too,
 // whose slot turns the address in a slot into the instruction's own place (Shim::fault_search).
 // That works without us, should we die, and the rest is the kernel's: a page that was not there is
-// brought, and the instruction goes on in its slot, where it fires no second time.
+// brought, and the instruction goes on in its slot, where it fires no second time. That tracepoint
+// comes with the first instruction that may fault, and is the last one to be restored, once nobody
+// is in a slot.
 // Places (kernel/extable.c, arch/x86/mm/extable.c, since 5.17 with data in each entry):
 //   search_exception_tables(address): for each vector, asked by fixup_exception() and by others
 // Used by SiteExaminer and the tracepoint table.

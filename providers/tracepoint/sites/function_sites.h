@@ -1,6 +1,7 @@
-// Where a function's entry and return tracepoints stand: entry is the first instruction
-// after the ftrace site; return is every ret and every jump that leaves the function, .cold parts
-// included. Pure: text in, sites out.
+// Where a function's entry and return tracepoints stand: entry is the first instruction after the
+// ftrace site; return is every ret and every jump that leaves the function, .cold parts included.
+// Nothing stands on the ftrace site itself: ftrace compares its bytes before it patches them, and
+// turns itself off when they differ. Pure: text in, sites out.
 #pragma once
 
 #include <cstdint>

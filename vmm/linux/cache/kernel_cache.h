@@ -4,6 +4,10 @@
 // all the guest's bytes from which the fact follows; so a guest that lies about its build id gets
 // the facts of the very bytes that it has, or nothing. The hashes are under a key that lies in the
 // folder (KeyedHash).
+// Symbols and types are not kept, because that would save no time. A kernel's 200,000 symbols are
+// decoded in 8 ms, and to read as many from a file takes 10; types are as compact in the guest as
+// in any file. Either way they are sorted, indexed and linked anew, and the guest's bytes are
+// copied for the hash.
 //
 // Hostile files: the folder and each file must be the user's own and nobody else's to write, no
 // links are followed, and the content must have the hash under our key. Its readers check it all
