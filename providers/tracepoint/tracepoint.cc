@@ -1,141 +1,108 @@
-// Making tracepoints, and looking at them.
+// The tracepoint table: takes its lock, and has its parts do the work.
 #include "providers/tracepoint/tracepoint.h"
 
-#include "providers/tracepoint/sites/fault_search.h"
-#include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/tracepoint_state.h"
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "providers/tracepoint/armed_text.h"
+#include "providers/tracepoint/displaced_code.h"
+#include "providers/tracepoint/fault_search_point.h"
+#include "providers/tracepoint/jump_planner.h"
+#include "providers/tracepoint/points_aside.h"
+#include "providers/tracepoint/probed_text.h"
+#include "providers/tracepoint/tracepoint_store.h"
 
 namespace ringside::providers {
-namespace {
 
-using guest_linux::Kernel;
+/// In the order in which they need each other.
+struct TracepointTable::State {
+  State(vmm::Machine& of, vmm::Shim& with, guest_linux::Kernel& kernel);
 
-/// Every way into another kernel without a reset goes through machine_kexec(), also a crash's
-/// (arch/x86/kernel/machine_kexec_64.c, since 2.6.13): the other vCPUs are stopped by then, and
-/// this one still has its interrupt table.
-Result<std::optional<GuestVirt>> find_kexec_site(const GuestReader& text,
-                                                 const guest_linux::SymbolTable& symbols) {
-  const guest_linux::Symbol* const function = symbols.find("machine_kexec", "vmlinux");
-  if (function == nullptr) return std::nullopt;  // a kernel without kexec
-  return TRY(entry_site(text, *function, &symbols));
-}
+  vmm::Shim& shim;
+  std::mutex lock;  // of all that other threads look at; not of `text` and `displaced`
+  TracepointStore store;
+  ProbedText text;
+  DisplacedCode displaced;
+  FaultSearchPoint search;
+  ArmedText armed;
+  JumpPlanner jumps;
+  PointsAside aside;
+};
 
-}  // namespace
-
-TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, Kernel& knows)
+TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, guest_linux::Kernel& kernel)
     : shim(with),
-      kernel(knows),
-      table(knows.table()),
-      live(of.memory(), knows.table()),
-      watched(of.memory(), knows.table()),
-      text(live, *this, knows),
-      kexec_site(find_kexec_site(text, knows.symbols())),
-      fault_search(find_fault_search(text, knows)),
-      displaced(with, {kexec_site, fault_search}),
-      examiner(text, knows, kexec_site.value_or(std::nullopt), fault_search),
-      runs(text, knows, examiner),
-      hardware(knows) {}
+      store(with, displaced),
+      text(of.memory(), store, kernel),
+      displaced(with, {text.kexec_site(), text.fault_search()}),
+      search(text, store),
+      armed(of, kernel, {with, text, store, search}),
+      jumps(kernel, {with, text, store, displaced, armed}),
+      aside({with, text.kprobe_table(), store, search, armed}) {}
 
-TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim, Kernel& kernel)
+TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim,
+                                 guest_linux::Kernel& kernel)
     : state_(std::make_unique<State>(machine, shim, kernel)) {}
 
 TracepointTable::~TracepointTable() = default;
 
 const GuestReader& TracepointTable::original_text() const {
-  return state_->text;
+  return state_->text.original();
 }
 
 Result<ProbeSite> TracepointTable::examine(GuestVirt address, SitePolicy policy) {
-  if (state_->examiner.find_no_idt_text()) look_again();
-  auto site = state_->examiner.examine(address, policy);
-  if (!site || !site->may_fault()) return site;
-  const auto& search = state_->search_site();
-  if (!search) return refuse(address, "exception table; " + search.error().message);
-  return site;
+  return state_->text.examine(address, policy);
 }
 
-const Result<ProbeSite>& TracepointTable::State::search_site() {
-  if (!searching) {
-    searching = fault_search ? examiner.examine(*fault_search, SitePolicy::Normal)
-                             : tl::make_unexpected(fault_search.error());
-  }
-  return *searching;
+void TracepointTable::look_again() {
+  state_->text.look_again();
 }
 
-/// Before the first point whose fault the kernel mends; it stays until nobody can be in such a
-/// slot.
-Result<void> TracepointTable::State::keep_search() {
-  if (search && points[*search].stage != Stage::Dropped) return {};
-  search = TRY(add(TRY(search_site())));
-  return {};
+std::uint64_t TracepointTable::generation() const {
+  return state_->text.generation();
 }
 
-/// A point that the shim has forgotten. A slot is good for the instruction that it was made of, so
-/// where that is another one now, there is a new slot: a task may still be inside the old one.
-Result<void> TracepointTable::State::revive(Point& point, const ProbeSite& site) {
-  const bool same = std::ranges::equal(point.site.instruction(), site.instruction());
-  point.slot = same ? point.slot : TRY(displaced.make_slot(site));
-  TRY(shim.add_entry(point.address(), point.slot));
-  point.site = site;
-  point.users = 0;
-  point.jump_is_known = false;
-  point.stage = Stage::Prepared;
-  return {};
-}
-
-Result<std::uint32_t> TracepointTable::State::add(const ProbeSite& site) {
-  const GuestVirt address = site.address();
-  if (const auto id = index.find(address)) {
-    Point& point = points[*id];
-    if (point.stage == Stage::Dropped || point.stage == Stage::Parked) {
-      TRY(revive(point, site));
-    } else if (!std::ranges::equal(point.site.instruction(), site.instruction())) {
-      return refuse(address, "the guest changed its text");
-    }
-    ++point.users;
-    return *id;
-  }
-  const GuestVirt slot = TRY(displaced.make_slot(site));
-  TRY(shim.add_entry(address, slot));
-  const auto id = static_cast<std::uint32_t>(points.size());
-  points.emplace_back(site, slot).users = 1;
-  index.insert(address, id);
-  return id;
-}
-
-Result<TracepointId> TracepointTable::add(const ProbeSite& site) {
-  const std::lock_guard lock(state_->lock);
-  if (site.may_fault()) TRY(state_->keep_search());
-  return TracepointId{TRY(state_->add(site))};
-}
-
-void TracepointTable::release(GuestVirt address) {
-  State& s = *state_;
-  const std::lock_guard lock(s.lock);
-  const auto id = s.index.find(address);
-  if (id && s.points[*id].users > 0) --s.points[*id].users;
-}
-
-bool TracepointTable::is_dropped(GuestVirt address) const {
-  const auto id = state_->index.find(address);
-  return id && state_->points[*id].stage == State::Stage::Dropped;
+bool TracepointTable::is_text_changing(vmm::PausedMachine&, Changes changes) const {
+  return state_->text.is_changing(changes);
 }
 
 const Result<std::optional<GuestVirt>>& TracepointTable::kexec_site() const {
-  return state_->kexec_site;
-}
-
-std::size_t TracepointTable::size() const {
-  return state_->points.size();
+  return state_->text.kexec_site();
 }
 
 std::span<const TracepointTable::Slot> TracepointTable::slots() const {
   return state_->displaced.slots();
 }
 
+Result<TracepointId> TracepointTable::add(const ProbeSite& site) {
+  const std::lock_guard lock(state_->lock);
+  if (site.may_fault()) TRY(state_->search.keep());
+  return TracepointId{TRY(state_->store.add(site))};
+}
+
+void TracepointTable::release(GuestVirt address) {
+  const std::lock_guard lock(state_->lock);
+  state_->store.release(address);
+}
+
+bool TracepointTable::is_dropped(GuestVirt address) const {
+  const TracepointStore& store = state_->store;
+  const auto id = store.find(address);
+  return id && store[*id].stage == Tracepoint::Stage::Dropped;
+}
+
+std::size_t TracepointTable::size() const {
+  return state_->store.size();
+}
+
+bool TracepointTable::is_armed(TracepointId id) const {
+  const TracepointStore& store = state_->store;
+  return id.value < store.size() && Tracepoint::is_standing(store[id.value].stage);
+}
+
 std::size_t TracepointTable::armed() const {
   const std::lock_guard lock(state_->lock);
-  return state_->by_address.size();
+  return state_->store.standing().size();
 }
 
 bool TracepointTable::any_armed() const {
@@ -143,17 +110,113 @@ bool TracepointTable::any_armed() const {
 }
 
 bool TracepointTable::is_copied_by_kprobe() const {
-  return state_->is_copied_by_kprobe;
+  return state_->armed.is_copied_by_kprobe();
 }
 
 std::size_t TracepointTable::jumps() const {
-  State& s = *state_;
-  const std::lock_guard lock(s.lock);
-  return s.count_jumping();
+  const std::lock_guard lock(state_->lock);
+  return state_->store.count_jumping();
 }
 
-bool TracepointTable::is_armed(TracepointId id) const {
-  return id.value < state_->points.size() && State::is_standing(state_->points[id.value].stage);
+void TracepointTable::use_jumps(FindStanding find, IsInside is_inside) {
+  state_->jumps.use(std::move(find), std::move(is_inside));
+}
+
+void TracepointTable::prepare_jumps() {
+  const std::lock_guard lock(state_->lock);
+  state_->jumps.prepare();
+}
+
+Result<void> TracepointTable::find_standing(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->jumps.find_standing(machine);
+}
+
+bool TracepointTable::has_displaced(GuestVirt at) const {
+  const std::lock_guard lock(state_->lock);
+  return state_->jumps.has_displaced(at);
+}
+
+Result<void> TracepointTable::keep_in_place(vmm::PausedMachine& machine, GuestVirt at) {
+  const std::lock_guard lock(state_->lock);
+  return state_->jumps.keep_in_place(machine, at);
+}
+
+Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
+  State& s = *state_;
+  const std::lock_guard lock(s.lock);
+  s.text.look_again();
+  const auto arm = [&]() -> Result<void> {
+    TRY(s.shim.check_mapped(machine));
+    TRY(s.text.original().trouble());
+    TRY(s.jumps.make_way(machine));
+    return s.armed.arm(machine, s.armed.choose(),
+                       [&s](const Tracepoint& point) { return s.jumps.may_jump(point); });
+  };
+  auto done = arm();
+  s.jumps.end_pause();
+  return done;
+}
+
+Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
+  State& s = *state_;
+  const std::lock_guard lock(s.lock);
+  s.aside.forget();
+  return s.armed.restore(machine, [&s](const Tracepoint& point) { return !s.search.is(point); });
+}
+
+bool TracepointTable::searches_faults() const {
+  const std::lock_guard lock(state_->lock);
+  return state_->search.is_armed();
+}
+
+Result<void> TracepointTable::disarm_fault_search(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->armed.restore(machine, [](const Tracepoint&) { return true; });
+}
+
+Result<void> TracepointTable::disarm_unused(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->armed.restore(machine, [](const Tracepoint& point) { return point.users == 0; });
+}
+
+void TracepointTable::park_unused() {
+  const std::lock_guard lock(state_->lock);
+  state_->store.park_unused();
+}
+
+void TracepointTable::park_restored() {
+  const std::lock_guard lock(state_->lock);
+  state_->store.park_all();
+}
+
+bool TracepointTable::stands_in_function(GuestVirt at) const {
+  const std::lock_guard lock(state_->lock);
+  const TracepointStore& store = state_->store;
+  return std::ranges::any_of(
+      store.standing(), [&](TracepointStore::Id id) { return store[id].is_in_function_of(at); });
+}
+
+Result<bool> TracepointTable::step_aside(vmm::PausedMachine& machine, GuestVirt at) {
+  const std::lock_guard lock(state_->lock);
+  return state_->aside.step_aside(machine, at);
+}
+
+Result<bool> TracepointTable::step_back(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(state_->lock);
+  return state_->aside.step_back(machine);
+}
+
+void TracepointTable::drop_in(const guest_linux::Kernel::AddressRange& range) {
+  const std::lock_guard lock(state_->lock);
+  state_->store.drop_in(range);
+}
+
+std::vector<GuestVirt> TracepointTable::drop_changed() {
+  const std::unique_lock lock(state_->lock, std::try_to_lock);
+  if (!lock) return {};  // the thread that changes them looks, too
+  state_->armed.drop_changed();
+  return state_->store.take_dropped();
 }
 
 }  // namespace ringside::providers

@@ -1,0 +1,149 @@
+// In this file, top to bottom: what may be armed, writing, restoring, what the guest has changed.
+#include "providers/tracepoint/armed_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "providers/tracepoint/code_writes.h"
+#include "vmm/arch/arch.h"
+
+namespace ringside::providers {
+
+using Stage = Tracepoint::Stage;
+
+ArmedText::ArmedText(vmm::Machine& machine, const guest_linux::Kernel& kernel, const Parts& parts)
+    : parts_(parts), table_(kernel.table()), reader_(machine.memory(), kernel.table()) {}
+
+std::vector<ArmedText::Id> ArmedText::choose() {
+  TracepointStore& store = parts_.store;
+  const ProbedText& text = parts_.text;
+  std::vector<Id> arming;
+  ExaminedText function;  // of the point before: one look serves all points of a function
+  bool unchanged = false;
+  for (Id id = 0; id < store.size(); ++id) {
+    const Tracepoint& point = store[id];
+    if (!point.is_coming()) continue;
+    if (point.site.text() != function) {
+      function = point.site.text();
+      unchanged = text.is_unchanged(function);
+    }
+    if (!unchanged || !point.is_original(text.live()) ||
+        text.original().has_kprobe(point.address(), point.site.instruction().size())) {
+      store.drop(id);
+      continue;
+    }
+    arming.push_back(id);
+  }
+  const bool mended = parts_.search.is_there_with(arming);
+  std::erase_if(arming, [&](Id id) {
+    const bool alone = store[id].site.may_fault() && !mended;
+    if (alone) store.drop(id);
+    return alone;
+  });
+  return arming;
+}
+
+Result<void> ArmedText::arm(vmm::PausedMachine& machine, std::vector<Id> arming,
+                            const Which& may_jump) {
+  TracepointStore& store = parts_.store;
+  store.sort_by_address(arming);
+  std::vector<Stage> stages;
+  std::vector<Id> entering;
+  for (const Id id : arming) {
+    const bool jumps = may_jump(store[id]);
+    if (jumps) {
+      store.leave_table(id);
+    } else {
+      entering.push_back(id);
+    }
+    stages.push_back(jumps ? Stage::Jumping : Stage::Armed);
+  }
+  TRY(store.enter_table(entering));
+  store.stand(arming, stages);
+  std::vector<vmm::VirtualCodeWrite> writes;
+  for (const Id id : arming) append_code(writes, store[id].address(), store[id].code());
+  TRY(write(machine, writes));
+  for (const Id id : arming) {
+    if (stands(store[id])) continue;
+    return fail(ErrorCode::MachineGone,
+                fmt::format("the machine says that it wrote a breakpoint at {:#x}, and there is "
+                            "none; start it anew, and do not trust it",
+                            store[id].address().raw()));
+  }
+  return {};
+}
+
+Result<void> ArmedText::write(vmm::PausedMachine& machine,
+                              std::span<const vmm::VirtualCodeWrite> writes) {
+  parts_.shim.note_arming();
+  TRY(machine.write_code(table_, writes));
+  reader_.forget();
+  return {};
+}
+
+Result<void> ArmedText::restore(vmm::PausedMachine& machine, const Which& wanted) {
+  TracepointStore& store = parts_.store;
+  TRY(parts_.shim.check_mapped(machine));
+  drop_changed();
+  std::vector<vmm::VirtualCodeWrite> writes;
+  for (const Id id : store.standing()) {
+    const Tracepoint& point = store[id];
+    if (wanted(point)) append_code(writes, point.address(), point.replaced(point.stage));
+  }
+  auto written = writes.empty() ? Result<void>() : machine.write_code(table_, writes);
+  reader_.forget();
+  // By what lies there, not by the machine's word: the shim has to stay for any byte that is left.
+  std::size_t left = 0;
+  store.retire([&](const Tracepoint& point) {
+    if (!wanted(point)) return false;
+    const bool restored = !stands(point);
+    left += restored ? 0 : 1;
+    return restored;
+  });
+  if (written && left != 0) {
+    return fail(ErrorCode::MachineGone,
+                fmt::format("the machine says that it restored the guest's code, but {} "
+                            "breakpoints are still there; the shim stays for them",
+                            left));
+  }
+  return written;
+}
+
+bool ArmedText::stands(const Tracepoint& point) const {
+  return has_bytes(reader_, point.address(), point.code());
+}
+
+/// Whether a kprobe that we were not asked to make way for has copied one of those that are jumps,
+/// and runs it elsewhere.
+bool ArmedText::are_copied(std::span<const Id> ids) const {
+  const TracepointStore& store = parts_.store;
+  std::vector<GuestVirt> places;
+  for (const Id id : ids) {
+    if (store[id].stage != Stage::Jumping) continue;
+    const auto first = load<std::byte>(reader_, store[id].address());
+    const bool may_be = first && (*first == arch::kBreakpoint || *first == arch::kNearJump);
+    if (may_be) places.push_back(store[id].address());
+  }
+  if (places.empty()) return false;
+  // Where a module has gone anything may lie by now.
+  const auto kprobes = parts_.text.kprobe_table().read(reader_);
+  return !kprobes || std::ranges::any_of(places, [&kprobes](GuestVirt place) {
+    return guest_linux::has_kprobe(*kprobes, place, 1);
+  });
+}
+
+void ArmedText::drop_changed() {
+  reader_.forget();
+  std::vector<Id> changed;
+  // In the order of addresses, so that the reader's kept translations serve whole pages.
+  std::ranges::copy_if(parts_.store.standing(), std::back_inserter(changed),
+                       [this](Id id) { return !stands(parts_.store[id]); });
+  // Afterwards: a machine that ends meanwhile cannot be read any more, and has changed nothing.
+  if (changed.empty() || parts_.shim.state() != vmm::ShimState::There) return;
+  if (are_copied(changed)) is_copied_by_kprobe_ = true;
+  parts_.store.drop_standing(changed);
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,82 @@
+// Jumps in an int3's stead: makes their records, says which may stand at this moment and who is in
+// the way, and makes int3s of those that others need the place of. Used by the tracepoint table.
+// Does not: write jumps, or prove that the text allows one (jump_run.h).
+// Threads: with the table's lock, the one that adds tracepoints; any, for has_displaced() and
+// keep_in_place().
+// Fire context: no.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/tracepoint/armed_text.h"
+#include "providers/tracepoint/displaced_code.h"
+#include "providers/tracepoint/jump_run.h"
+#include "providers/tracepoint/kept_in_place.h"
+#include "providers/tracepoint/probed_text.h"
+#include "providers/tracepoint/tracepoint.h"
+#include "providers/tracepoint/tracepoint_store.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+class JumpPlanner {
+ public:
+  /// All must outlive it.
+  struct Parts {
+    vmm::Shim& shim;
+    ProbedText& text;
+    TracepointStore& store;
+    DisplacedCode& displaced;
+    ArmedText& armed;
+  };
+
+  JumpPlanner(const guest_linux::Kernel& kernel, const Parts& parts);
+
+  /// Until then there are no jumps.
+  void use(TracepointTable::FindStanding find, TracepointTable::IsInside is_inside);
+  /// Makes the records of jumps that may come to stand.
+  void prepare();
+
+  /// Jumps over what is coming become int3s, whose records then drain.
+  Result<void> make_way(vmm::PausedMachine& machine);
+  /// Makes way, and finds out who stands where jumps are to be. Error: it is not known.
+  Result<void> find_standing(vmm::PausedMachine& machine);
+  /// Whether its jump may be written in this pause, after find_standing(). Only as an int3 can it
+  /// share its five bytes with others.
+  bool may_jump(const Tracepoint& point) const;
+  /// Who stands where was good for one pause.
+  void end_pause();
+
+  /// Whether one that stands has displaced the instruction at `at`.
+  bool has_displaced(GuestVirt at) const { return jump_over(at).has_value(); }
+  /// Such a jump becomes an int3, and none displaces that any more.
+  Result<void> keep_in_place(vmm::PausedMachine& machine, GuestVirt at);
+
+ private:
+  using Id = TracepointStore::Id;
+  using AddressRange = guest_linux::Kernel::AddressRange;
+
+  const Jump* jump_for(const Tracepoint& point);
+  AddressRange kept_clear(const Tracepoint& point) const;
+  std::optional<Id> jump_over(GuestVirt at) const;
+  std::vector<Id> in_the_way() const;
+  Result<void> check_drained(vmm::PausedMachine& machine, std::span<const GuestVirt> standing);
+  Result<void> narrow(vmm::PausedMachine& machine, std::vector<Id> ids);
+
+  const Parts parts_;
+  JumpRunFinder runs_;
+  KeptInPlace in_place_;
+  std::deque<Jump> jumps_;                       // points know them by address
+  TracepointTable::FindStanding find_standing_;  // none: no jumps
+  TracepointTable::IsInside is_inside_;
+  std::optional<std::vector<GuestVirt>> standing_;  // in this pause
+  std::vector<AddressRange> draining_;              // records of jumps that arming has narrowed
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,62 @@
+// The kernel's text as probes are placed in it: as the guest has it now, as it is without int3s and
+// jumps, and what examinations have found in it. Used by the tracepoint table and its parts.
+// Does not: know which tracepoints there are, or write.
+// Threads: one at a time; kprobe_table() on any.
+// Fire context: no.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/site_examiner.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/guest_memory.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/text/kprobes.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+
+class ProbedText {
+ public:
+  /// All must outlive it.
+  ProbedText(const vmm::GuestMemory& memory, const OriginalText::ReplacedText& ours,
+             guest_linux::Kernel& kernel);
+  ProbedText(const ProbedText&) = delete;
+  ProbedText& operator=(const ProbedText&) = delete;
+
+  /// Whether an int3 may stand here; the error (Unsupported) is the reason.
+  Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
+  /// The site where the kernel looks up how to mend a fault.
+  const Result<ProbeSite>& search_site();
+  /// Reads again where the guest's own kprobes stand, and forgets what was found before.
+  void look_again();
+  /// Another number once the kprobes are others.
+  std::uint64_t generation() const { return generation_; }
+  /// Whether the function still is what it was at its examination.
+  bool is_unchanged(const ExaminedText& function) const { return examiner_.is_unchanged(function); }
+  /// Whether the guest was stopped while it changes its text.
+  bool is_changing(guest_linux::KprobeTable::Changes changes) const;
+
+  const OriginalText& original() const { return original_; }
+  const vmm::PageTableReader& live() const { return live_; }
+  const guest_linux::KprobeTable& kprobe_table() const { return original_.kprobe_table(); }
+  SiteExaminer& examiner() { return examiner_; }
+  const Result<std::optional<GuestVirt>>& kexec_site() const { return kexec_site_; }
+  /// The address alone, which nobody has examined.
+  const Result<GuestVirt>& fault_search() const { return fault_search_; }
+
+ private:
+  vmm::PageTableReader live_;
+  OriginalText original_;
+  const Result<std::optional<GuestVirt>> kexec_site_;
+  const Result<GuestVirt> fault_search_;
+  SiteExaminer examiner_;
+  std::uint64_t generation_ = 0;
+  std::optional<Result<ProbeSite>> search_site_;  // since look_again(), once somebody has asked
+};
+
+}  // namespace ringside::providers

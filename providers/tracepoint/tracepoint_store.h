@@ -1,0 +1,134 @@
+// The tracepoints: by number, by address, and those that stand in the order of their addresses;
+// how far each of them is, whether the shim's table has it, and what the guest has changed. Used by
+// the tracepoint table and its parts.
+// Does not: write the guest's text, or read it. Whoever writes says here what stands, in the same
+// pause.
+// Threads: any that holds the table's lock. The thread that adds finds and reads points without it,
+// too, since nobody else adds any; `stage` may change meanwhile.
+// Fire context: no.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "providers/tracepoint/address_index.h"
+#include "providers/tracepoint/displaced_code.h"
+#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/original_text.h"
+#include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/shim/shim.h"
+
+namespace ringside::providers {
+
+struct Tracepoint {
+  enum class Stage : std::uint8_t {
+    Prepared,  // the slot is there; text and the shim's table are untouched
+    Armed,
+    Jumping,  // the same by a jump
+    Retired,  // our byte is gone again; the shim still knows a trap that began before
+    Parked,   // no such trap is left, and an int3 there is none of ours
+    Dropped,  // the guest changed the byte under us
+  };
+  static bool is_standing(Stage stage) { return stage == Stage::Armed || stage == Stage::Jumping; }
+
+  Tracepoint(const ProbeSite& at, GuestVirt code) : site(at), slot(code) {}
+
+  GuestVirt address() const { return site.address(); }
+  bool is_in_function_of(GuestVirt at) const;
+  /// Whether arming is to make it stand.
+  bool is_coming() const {
+    return users != 0 && (stage == Stage::Prepared || stage == Stage::Retired);
+  }
+  /// Whether the whole instruction is there, and nothing in its stead.
+  bool is_original(const GuestReader& reader) const;
+  /// Whether its jump displaces what begins at `at`; its own first byte is a jump, and is come by.
+  bool displaces(GuestVirt at) const;
+  /// The code that stands there while it is armed, and the text that it replaced.
+  std::span<const std::byte> code() const;
+  std::span<const std::byte> replaced(Stage standing) const;
+
+  ProbeSite site;
+  GuestVirt slot;
+  std::uint32_t users = 0;
+  bool jump_is_known = false;                  // whether one may stand here was found out
+  bool is_in_table = false;                    // the shim's: its entry is enabled
+  std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
+  const Jump* jump = nullptr;                  // none: it has to be an int3
+};
+
+class TracepointStore final : public OriginalText::ReplacedText {
+ public:
+  using Id = std::uint32_t;  // TracepointId's value
+  using Which = std::function<bool(const Tracepoint&)>;
+
+  /// Both must outlive it; `displaced` may be made after it.
+  TracepointStore(vmm::Shim& shim, DisplacedCode& displaced) : shim_(shim), displaced_(displaced) {}
+
+  bool are_there() const override { return !points_.empty(); }
+  std::span<const std::byte> below(GuestVirt at) const override;
+
+  /// Makes one, or gives it one more user. The same address gives the same number.
+  Result<Id> add(const ProbeSite& site);
+  void release(GuestVirt address);
+  std::size_t size() const { return points_.size(); }
+  const Tracepoint& operator[](Id id) const { return points_[id]; }
+  std::optional<Id> find(GuestVirt address) const { return index_.find(address); }
+  /// One function's follow each other as a rule.
+  const std::deque<Tracepoint>& all() const { return points_; }
+  /// In the order of their addresses.
+  std::span<const Id> standing() const { return standing_; }
+  std::size_t count_jumping() const;
+  void sort_by_address(std::vector<Id>& ids) const;
+
+  /// Empty: none may stand here.
+  void set_jump(Id id, const Jump* jump);
+  /// From now on int3s there are ours. Not before: until then a kprobe of the guest's own, which we
+  /// have not seen yet, has its hits.
+  Result<void> enter_table(std::span<const Id> ids);
+  /// From now on an int3 there is the guest's own: also where a jump stands, for what a kprobe in
+  /// its first byte does to the others no slot knows.
+  void leave_table(Id id) { leave_table(points_[id]); }
+
+  /// They stand, each at the stage of the same place. They come in the order of their addresses.
+  void stand(std::span<const Id> ids, std::span<const Tracepoint::Stage> stages);
+  /// Jumps that are int3s by now.
+  void narrow(std::span<const Id> ids);
+  /// Those that stand, and for which restored(point), do not any more.
+  void retire(const Which& restored);
+  /// Those without users that do not stand; and all that do not.
+  void park_unused();
+  void park_all();
+
+  /// The guest changed the text: from now on, an int3 there is its own. The first is for one that
+  /// does not stand.
+  void drop(Id id) { drop(points_[id]); }
+  void drop_standing(std::span<const Id> ids);
+  /// Of these it is told where they stood, and that alone.
+  void drop_in(const guest_linux::Kernel::AddressRange& range);
+  /// Where they were dropped, once.
+  std::vector<GuestVirt> take_dropped();
+
+ private:
+  Result<void> revive(Tracepoint& point, const ProbeSite& site);
+  void leave_table(Tracepoint& point);
+  void drop(Tracepoint& point);
+  void forget_dropped();
+  void park(const Which& wanted);
+
+  vmm::Shim& shim_;
+  DisplacedCode& displaced_;
+  std::deque<Tracepoint> points_;
+  AddressIndex index_;
+  std::vector<Id> standing_;
+  std::vector<GuestVirt> dropped_;  // found on the way, not yet told
+};
+
+}  // namespace ringside::providers
