@@ -1,0 +1,197 @@
+#include "providers/tracepoint/probed_text.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "providers/tracepoint/tracepoint.h"
+#include "providers/tracepoint/tracepoints_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace tracepoint_fakes;
+
+TEST_F(Tracepoints, StandOnlyWhereItIsSafe) {
+  const auto has = [this](std::uint64_t offset, std::string_view text) {
+    const std::string why = reason(offset);
+    return why.find(text) != std::string::npos ? testing::AssertionSuccess()
+                                               : testing::AssertionFailure() << why;
+  };
+  kernel_.patched = {{at(0x101), 5, "static call"}};
+
+  EXPECT_EQ(reason(0x005), "allowed");
+  EXPECT_EQ(reason(0x00d), "allowed");
+  EXPECT_TRUE(has(0x000, "ftrace"));
+  EXPECT_TRUE(has(0x007, "inside an instruction"));
+  EXPECT_TRUE(has(0x100, "static call")) << "it begins inside the instruction";
+  EXPECT_EQ(reason(0x106), "allowed");
+  EXPECT_TRUE(has(0x200, "this part of its text"));
+  EXPECT_TRUE(has(0x301, "does not decode"));
+  EXPECT_TRUE(has(0x300, "does not decode"));
+  EXPECT_TRUE(has(0x500000, "not in the kernel's text"));
+  EXPECT_TRUE(has(0x180005, "not in the kernel's text")) << "data that is listed as text";
+}
+
+TEST_F(Tracepoints, StandOnStiUnlessWhatFollowsMustNotBeApartFromIt) {
+  machine_.put(0x100, code({0xfb, 0x90, 0xfb, 0xf4, 0xc3}));  // sti; nop; sti; hlt; ret
+
+  EXPECT_EQ(reason(0x100), "allowed");
+  EXPECT_EQ(reason(0x101), "allowed");
+  EXPECT_NE(reason(0x102).find("interrupts stay off"), std::string::npos) << reason(0x102);
+  EXPECT_NE(reason(0x103).find("wake-up"), std::string::npos) << reason(0x103);
+}
+
+TEST_F(Tracepoints, StandOnNoLockPrefixThatTheKernelMayBringBack) {
+  machine_.put(0x100, code({0x3e, 0xff, 0x00, 0x3e, 0x74, 0x00, 0xc3}));  // ds incl; jz, likely
+
+  EXPECT_EQ(reason(0x100), "allowed") << "there is one CPU, and never another one";
+  kernel_.bases = {0, 0x1000};
+  EXPECT_NE(reason(0x100).find("another CPU"), std::string::npos) << reason(0x100);
+  EXPECT_EQ(reason(0x103), "allowed");
+}
+
+TEST_F(Tracepoints, MayStandInNoinstrOnlyForThoseWhoKnow) {
+  EXPECT_EQ(reason(0x200, Policy::AllowNoinstr), "allowed");
+
+  EXPECT_NE(reason(0x380, Policy::AllowNoinstr), "allowed") << "other forbidden text stays so";
+}
+
+TEST_F(Tracepoints, SweepAcrossOurOwnBreakpoints) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  ASSERT_EQ(machine_.text(6), std::byte{0xcc});
+
+  EXPECT_EQ(reason(0x00d), "allowed") << "lea's other bytes are not instructions";
+  std::byte byte;
+  ASSERT_TRUE(table_.original_text().read(at(6), std::span(&byte, 1)));
+  EXPECT_EQ(byte, std::byte{0x48});
+}
+
+TEST_F(Tracepoints, SweepAcrossTheGuestsBreakpoints) {
+  set_kprobe(0x006);  // lea: without its first byte, its others are other instructions
+  table_.look_again();
+
+  EXPECT_EQ(reason(0x00d), "allowed");
+  std::array<std::byte, 3> text;
+  ASSERT_TRUE(table_.original_text().read(at(5), text));
+  EXPECT_EQ(text[1], std::byte{0x48});
+}
+
+TEST_F(Tracepoints, SweepAcrossTheGuestsOptimisedKprobes) {
+  machine_.put(0x112, code({0x41, 0x57, 0x48, 0x31, 0xc0, 0xc3}));  // push r15; xor rax, rax; ret
+  FakeKernel kernel;
+  kernel.name({{0x112, "h"}, {0x180, "end"}});
+  set_kprobe(0x112, 0x180000);
+  TracepointTable table(machine_, shim_, kernel);
+
+  EXPECT_TRUE(table.examine(at(0x117)));
+  EXPECT_FALSE(table.examine(at(0x112)));
+  EXPECT_FALSE(table.examine(at(0x114))) << "the jump covers it";
+  std::array<std::byte, 2> text;
+  ASSERT_TRUE(table.original_text().read(at(0x113), text)) << "from its middle on";
+  EXPECT_EQ(text[0], std::byte{0x57});
+  EXPECT_EQ(text[1], std::byte{0x48});
+}
+
+TEST_F(Tracepoints, StandOnNoKprobeNorRightBehindOne) {
+  set_kprobe(0x005);
+  table_.look_again();
+
+  EXPECT_NE(reason(0x005).find("a kprobe of the guest's own"), std::string::npos);
+  EXPECT_NE(reason(0x006), "allowed") << "the kprobe may become a jump of five bytes";
+  EXPECT_EQ(reason(0x00d), "allowed");
+}
+
+TEST_F(Tracepoints, AreRefusedWhereABreakpointIsNobodys) {
+  machine_.put(0x006, code({0xcc}));
+
+  EXPECT_NE(reason(0x00d).find("an int3 stands at"), std::string::npos);
+}
+
+TEST_F(Tracepoints, AreRefusedWhileTheKprobesAreUnknown) {
+  write(kKprobeTable, std::uint64_t{0x1000});
+  table_.look_again();
+  EXPECT_NE(reason(0x005).find("list of kprobes"), std::string::npos);
+
+  forget_kprobe();
+  table_.look_again();
+  EXPECT_EQ(reason(0x005), "allowed");
+}
+
+TEST_F(Tracepoints, AreExaminedBesideTheKprobesThatAreThereThen) {
+  set_kprobe(0x006);
+  TracepointTable table(machine_, shim_, kernel_);
+  machine_.put(0x006, code({0x48}));
+  forget_kprobe();
+
+  EXPECT_TRUE(table.examine(at(0x006))) << "what is done first of all takes long";
+}
+
+TEST_F(Tracepoints, AreAnotherGenerationOnceTheKprobesAreOthers) {
+  table_.look_again();
+  const auto before = table_.generation();
+  table_.look_again();
+  EXPECT_EQ(table_.generation(), before);
+
+  set_kprobe(0x006);
+  table_.look_again();
+
+  EXPECT_NE(table_.generation(), before);
+}
+
+TEST_F(Tracepoints, StandBehindAnFtraceSiteThatIsBeingRewritten) {
+  machine_.put(0x000, code({0xcc}));
+
+  EXPECT_EQ(reason(0x005), "allowed");
+  EXPECT_EQ(reason(0x00d), "allowed");
+  EXPECT_NE(reason(0x000).find("ftrace"), std::string::npos);
+}
+
+TEST_F(Tracepoints, KnowWhetherTheGuestIsChangingItsText) {
+  auto paused = pause();
+  EXPECT_FALSE(table_.is_text_changing(paused));
+
+  write(kTextMutex + guest_linux::fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000});
+
+  EXPECT_TRUE(table_.is_text_changing(paused));
+}
+
+/// A kernel with machine_kexec: ftrace nop, lea rax [rip], ret.
+struct KexecKernel : FakeKernel {
+  KexecKernel() { name({{0x000, "f"}, {0x140, "machine_kexec"}, {0x200, "end"}}); }
+};
+
+TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
+  machine_.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
+  KexecKernel kernel;
+  TracepointTable table(machine_, shim_, kernel);
+  ASSERT_TRUE(table.kexec_site());
+  ASSERT_EQ(*table.kexec_site(), at(0x145)) << "after its ftrace site";
+  for (const GuestVirt place : {at(0x005), at(0x145)}) {
+    const auto site = table.examine(place);
+    ASSERT_TRUE(site) << site.error().message;
+    ASSERT_TRUE(table.add(*site));
+  }
+
+  const GuestVirt slot = shim_.known.at(at(0x145));
+  const auto& code = shim_.slots.at(slot);
+
+  ASSERT_EQ(code.size(), 2u + 7 + 5) << "what the shim says, lea, jmp rel32";
+  EXPECT_EQ(code[1], static_cast<std::byte>(slot.raw())) << "for where it stands";
+  EXPECT_EQ(code[2], std::byte{0x48});
+  std::int32_t displacement;
+  std::memcpy(&displacement, code.data() + 5, sizeof displacement);
+  EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x14c).raw())
+      << "the instruction is displaced to where it is, after that";
+  EXPECT_EQ(table.slots()[1].begin.raw(), slot.raw() + 2);
+  EXPECT_EQ(shim_.slots.at(shim_.known.at(at(0x005))).size(), 6u) << "the others as ever";
+}
+
+TEST_F(Tracepoints, KnowNoFarewellOfAKernelThatCannotStartAnother) {
+  ASSERT_TRUE(table_.kexec_site());
+  EXPECT_FALSE(*table_.kexec_site());
+}
+
+}  // namespace
+}  // namespace ringside::providers
