@@ -51,5 +51,21 @@ TEST_F(Jumps, AreInt3sWhereAHardwareBreakpointWasBefore) {
   }
 }
 
+TEST_F(Jumps, AreInt3sOnceTheGuestHasSetMoreHardwareBreakpointsThanAreKept) {
+  const auto site = table_.examine(at(0x005));
+  ASSERT_TRUE(site);
+  Tracepoint point(*site, kSlots);
+  const Jump jump{.run = {}, .record = {}, .code = {}};
+  point.jump = &jump;
+  KeptInPlace kept(kernel_);
+  for (std::uint64_t n = 0; n < kMostInPlace - 1; ++n) kept.add(at(0x1000 + n));
+
+  kept.add(at(0x1000));
+  EXPECT_FALSE(kept.forbids(point)) << "all are elsewhere, and that one is known";
+
+  kept.add(at(0x800));
+  EXPECT_TRUE(kept.forbids(point));
+}
+
 }  // namespace
 }  // namespace ringside::providers
