@@ -66,6 +66,10 @@ bool TracepointTable::is_text_changing(vmm::PausedMachine&, Changes changes) con
   return state_->text.is_changing(changes);
 }
 
+const guest_linux::KprobeTable& TracepointTable::kprobe_table() const {
+  return state_->text.kprobe_table();
+}
+
 const Result<std::optional<GuestVirt>>& TracepointTable::kexec_site() const {
   return state_->text.kexec_site();
 }

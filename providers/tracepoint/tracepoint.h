@@ -102,6 +102,8 @@ class TracepointTable {
   /// moment.
   using Changes = guest_linux::KprobeTable::Changes;
   bool is_text_changing(vmm::PausedMachine& machine, Changes changes = Changes::OfText) const;
+  /// For looks of one's own, by a reader of one's own. It never changes: on any thread.
+  const guest_linux::KprobeTable& kprobe_table() const;
   /// Writes int3, or a jump, over every tracepoint that is used and not armed, in this one pause,
   /// and looks whether it is there then; not while is_text_changing(). Without find_standing() all
   /// are int3s. Those whose function is not what it

@@ -28,8 +28,7 @@ KprobeWatch::KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, Tra
     : machine_(machine),
       kernel_(kernel),
       table_(table),
-      reader_(machine.memory(), kernel.table()),
-      changes_(kernel.symbols(), kernel.types()) {}
+      reader_(machine.memory(), kernel.table()) {}
 
 Result<void> KprobeWatch::prepare() {
   if (kernel_.symbols().find(kReader, "vmlinux") == nullptr) return {};
@@ -116,7 +115,7 @@ void KprobeWatch::step_back() {
 bool KprobeWatch::may_step_back() {
   if (!is_away_ || monotonic_ns() < next_look_) return false;
   reader_.forget();
-  return !changes_.is_changing(reader_);
+  return !table_.kprobe_table().is_changing(reader_);
 }
 
 bool KprobeWatch::catch_up() {

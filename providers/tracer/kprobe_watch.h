@@ -74,7 +74,6 @@ class KprobeWatch final : public vmm::TrapSink {
 
   std::mutex lock_;  // of what follows
   const vmm::PageTableReader reader_;
-  const guest_linux::KprobeTable changes_;
   bool is_away_ = false;
   std::uint64_t wait_ = 0, next_look_ = 0;  // ns: for how long the guest goes on, and until when
   std::uint64_t since_ = 0;
