@@ -83,7 +83,7 @@
 #define SHIM_HEADER_SIZE 128
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
-#define SHIM_CONTROL_PATIENCE 16
+#define SHIM_CONTROL_TIMEOUT 16
 #define SHIM_CONTROL_DOORBELL 24
 #define SHIM_CONTROL_ARMINGS 32
 #define SHIM_CONTROL_SILENT 64
@@ -150,7 +150,7 @@ struct shim_control {
   uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once, unfired
                          and uncounted as lost */
   uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
-  uint64_t patience;  /* host: TSC ticks to wait for without a change of heartbeat */
+  uint64_t timeout;   /* host: TSC ticks to wait for without a change of heartbeat */
   uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
                          once it is raised, so that whoever runs the vCPU can answer before the
                          next instruction; 0: nobody to ring. The wait is the same either way */
@@ -170,8 +170,8 @@ struct shim_control {
 struct shim_head {
   uint64_t head;     /* guest: state | count of claims << 8 */
   uint64_t answered; /* host: the claim that it has answered, as in the head but without its state.
-                        The guest compares for equality: an answer to a trap that has lost its
-                        patience is not taken for an answer to the next one */
+                        The guest compares for equality: an answer to a trap that has timed
+                        out is not taken for an answer to the next one */
   uint64_t address;  /* guest, as all that follows: of the int3 or jump */
   uint64_t tsc;      /* at entry */
   uint64_t percpu;   /* per-cpu base of the trapping CPU */
@@ -232,7 +232,7 @@ static_assert(offsetof(struct shim_header, tgid) == SHIM_HEADER_TGID, "shim.S re
 static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,
               "shim.S reads it");
-static_assert(offsetof(struct shim_control, patience) == SHIM_CONTROL_PATIENCE, "shim.S reads it");
+static_assert(offsetof(struct shim_control, timeout) == SHIM_CONTROL_TIMEOUT, "shim.S reads it");
 static_assert(offsetof(struct shim_control, doorbell) == SHIM_CONTROL_DOORBELL, "shim.S reads it");
 static_assert(offsetof(struct shim_control, armings) == SHIM_CONTROL_ARMINGS, "shim.S reads it");
 static_assert(offsetof(struct shim_control, silent) == SHIM_CONTROL_SILENT, "shim.S writes it");

@@ -220,7 +220,7 @@ eager:
   dec %eax
   jnz eager
 
-  /* The patient wait: rdi is the heartbeat last seen, rsi the TSC when it was new. */
+  /* The timed wait: rdi is the heartbeat last seen, rsi the TSC when it was new. */
   push %rsi
   push %rdi
 new_heartbeat:
@@ -230,10 +230,10 @@ new_heartbeat:
   shl $32, %rdx
   or %rdx, %rax
   mov %rax, %rsi
-patient:
+timed_wait:
   pause
   cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
-  je patient_done
+  je timed_wait_done
   mov DATA, %rax
   cmp SHIM_CONTROL_HEARTBEAT(%rax), %rdi
   jne new_heartbeat
@@ -242,20 +242,20 @@ patient:
   or %rdx, %rax
   sub %rsi, %rax
   mov DATA, %rdx
-  cmp SHIM_CONTROL_PATIENCE(%rdx), %rax
-  jbe patient
+  cmp SHIM_CONTROL_TIMEOUT(%rdx), %rax
+  jbe timed_wait
 
   /* The host is gone, or stopped. Take the request back, and only then look whether the answer came
    * just now: XCHG lets the second not pass the first. */
   mov $SHIM_CLAIMED, %eax
   xchg %al, (%rbx)
   cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
-  je patient_done
+  je timed_wait_done
   mov %rdi, SHIM_CONTROL_SILENT(%rdx)
   find_box %rdx
   mov %rcx, SHIM_BOXES + SHIM_BOX_GIVEN_UP(%rdx)
   incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
-patient_done:
+timed_wait_done:
   pop %rdi
   pop %rsi
 

@@ -240,7 +240,7 @@ class ShimCode : public testing::Test {
     put_jump_to_slot_end(region_ + kSlots);
     control().active = 1;
     control().heartbeat = 1;
-    control().patience = kForever;
+    control().timeout = kForever;
     shim_test_entry = address_of(region_) + header().entry;
   }
   void TearDown() override { munmap(region_, kRegion); }
@@ -458,7 +458,7 @@ TEST_F(ShimCode, HandsTheSameOverForAJump) {
 
 TEST_F(ShimCode, LetsAJumpGoOnAloneAsItLetsAnInt3) {
   come_by_jump(kAddress);
-  control().patience = 1'000'000;
+  control().timeout = 1'000'000;
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 1u);
@@ -594,14 +594,14 @@ TEST_F(ShimCode, ResumesAtOnceWhileInactive) {
 }
 
 TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
-  control().patience = 1'000'000;
+  control().timeout = 1'000'000;
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 1u);
   EXPECT_EQ(box(0).given_up, SHIM_CLAIM) << "the host may have taken it";
   EXPECT_EQ(control().silent, 1u);
 
-  control().patience = kForever;
+  control().timeout = kForever;
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 2u) << "no wait at all while the heartbeat stands still";
@@ -618,16 +618,16 @@ TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
 }
 
 TEST_F(ShimCode, WaitsForASlowHostThatLives) {
-  // A busy host may keep a heart from beating for longer than a short patience; a longer one tells.
-  for (const std::uint64_t patience : {500'000'000UL, 5'000'000'000UL, 50'000'000'000UL}) {
+  // A busy host may keep a heart from beating for longer than a short timeout; a longer one tells.
+  for (const std::uint64_t timeout : {500'000'000UL, 5'000'000'000UL, 50'000'000'000UL}) {
     TearDown();
     SetUp();
-    control().patience = patience;
+    control().timeout = timeout;
     std::atomic<bool> over = false;
-    // Beats far more often than patience ends, until it would have ended without.
+    // Beats far more often than the timeout asks for, until a wait without beats would have ended.
     std::thread host([&] {
       std::uint64_t raised = 0;  // when that was seen
-      while (!over && (raised == 0 || __rdtsc() - raised < patience * 3 / 2)) {
+      while (!over && (raised == 0 || __rdtsc() - raised < timeout * 3 / 2)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         control().heartbeat = control().heartbeat + 1;
         if (raised == 0 && state(0) == SHIM_RAISED) raised = __rdtsc();
@@ -659,7 +659,7 @@ TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
 
 TEST_F(ShimCode, TakesNoAnswerToAnotherClaimForItsOwn) {
   head(0).head = 7 * SHIM_CLAIM;
-  control().patience = 1'000'000;
+  control().timeout = 1'000'000;
   for (const std::uint64_t other : {7 * SHIM_CLAIM, 10 * SHIM_CLAIM, 10 * SHIM_CLAIM + 1, 0u}) {
     const std::uint64_t before = box(0).orphans;
     control().heartbeat = control().heartbeat + 1;
@@ -679,7 +679,7 @@ TEST_F(ShimCode, RingsTheDoorbellWithItsMailboxsIndexAndTakesTheAnswer) {
   head(0).head = SHIM_CLAIMED;
   rings.to_answer = &head(1);
 
-  trap();  // nobody but the ringer answers, and patience never ends
+  trap();  // nobody but the ringer answers, and the timeout never comes
 
   expect_resumed();
   EXPECT_EQ(rings.count, 1u);

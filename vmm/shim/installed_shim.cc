@@ -22,7 +22,7 @@ namespace {
 
 /// TSC ticks without a heartbeat after which the guest goes on alone: between 1 and 3 s on CPUs of
 /// 2 to 6 GHz. The guest's TSC stands still while the machine is paused.
-constexpr std::uint64_t kPatienceTicks = 6'000'000'000;
+constexpr std::uint64_t kTimeoutTicks = 6'000'000'000;
 /// A heartbeat that lies further from the one that we know is none of another thread of ours.
 constexpr std::uint64_t kBeatsAtOnce = 1024;
 /// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
@@ -54,7 +54,7 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
       occupied_(std::move(occupied)),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
   (void)memory.read(layout.place, std::as_writable_bytes(std::span(header_)));
-  (void)region_.store(control(SHIM_CONTROL_PATIENCE), kPatienceTicks);
+  (void)region_.store(control(SHIM_CONTROL_TIMEOUT), kTimeoutTicks);
   heartbeat();
   for (unsigned n = 0; !region_.is_mapped() && n < scan_limit_; ++n) {
     looks_.push_back(std::make_unique<CopiedLooks>(memory));
@@ -291,7 +291,7 @@ ShimState InstalledShim::look() const {
   if (!looks_in_place()) return look_by_copies();
   const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_PATIENCE)) == kPatienceTicks &&
+  const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_TIMEOUT)) == kTimeoutTicks &&
                     std::memcmp(gate_mapping_.data(), gate_.ours.data(), sizeof gate_.ours) == 0 &&
                     region_.begins_with(header_);
   return ours ? ShimState::There : ShimState::Overwritten;
@@ -307,7 +307,7 @@ ShimState InstalledShim::look_by_copies() const {
 ShimState InstalledShim::verdict(const CopiedLook& look, LookTime begun) const {
   const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
   if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && look.words[SHIM_CONTROL_PATIENCE / 8] == kPatienceTicks &&
+  const bool ours = left == 0 && look.words[SHIM_CONTROL_TIMEOUT / 8] == kTimeoutTicks &&
                     look.gate == gate_.ours && look.header == header_;
   if (!ours) return ShimState::Overwritten;
   seen_.store(begun, std::memory_order_relaxed);

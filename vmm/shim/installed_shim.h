@@ -108,7 +108,7 @@ class InstalledShim final : public Shim {
   bool is_any_raised(const Pass& pass);
   bool look_ahead(CopiedLooks& looks, unsigned mailboxes);
   unsigned serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
-  bool may_lose_patience() const;
+  bool may_have_timed_out() const;
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
   void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, LookTime looked);
   bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,

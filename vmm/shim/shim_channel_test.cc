@@ -241,7 +241,7 @@ TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
   head.head = 1 * SHIM_CLAIM | SHIM_RAISED;
   // Its registers are copied after its head.
   const PageThatActs guest_acts(data + SHIM_BOX_AT(kFar), [&] {
-    // It lost patience, and another trap came.
+    // It timed out, and another trap came.
     head.head = 2 * SHIM_CLAIM | SHIM_RAISED;
     box.regs[SHIM_RDI] = 2;
   });
@@ -321,7 +321,7 @@ TEST_P(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
 TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   // Any of what we wrote: header, control, all of it.
   const std::pair<std::size_t, std::size_t> changes[] = {
-      {0, 1}, {40, 8}, {layout().data + SHIM_CONTROL_PATIENCE, 8}, {0, layout().bytes}};
+      {0, 1}, {40, 8}, {layout().data + SHIM_CONTROL_TIMEOUT, 8}, {0, layout().bytes}};
   for (const auto& [at, size] : changes) {
     PlainRegion region(GetParam());
     const auto all = region.bytes();

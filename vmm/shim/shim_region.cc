@@ -135,7 +135,7 @@ void ShimRegion::load_heads(std::span<std::uint64_t> out) const {
   for (unsigned i = 0; i <= last; ++i) out[i] = read ? heads[last - i].head : kGone;
 }
 
-/// A shim that lost patience takes its request back, and the mailbox may be another trap's while we
+/// A shim that timed out takes its request back, and the mailbox may be another trap's while we
 /// copy.
 bool ShimRegion::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy,
                               std::span<const GuestMemory::Part> also) const {

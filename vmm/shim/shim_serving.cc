@@ -12,7 +12,7 @@ namespace {
 /// Mailboxes beyond those that were ever seen in use are looked at this seldom. A nested trap that
 /// takes a new one waits for it once.
 constexpr unsigned kFullScanEvery = 64;
-/// A shim that has seen a heartbeat since then still waits: a tenth of its patience.
+/// A shim that has seen a heartbeat since then still waits: a tenth of its timeout.
 constexpr auto kWaitsFor = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -96,7 +96,7 @@ bool InstalledShim::look_ahead(CopiedLooks& looks, unsigned mailboxes) {
 /// still stands there. Of one that has begun meanwhile the box may have been copied before the
 /// head.
 unsigned InstalledShim::serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks) {
-  const bool at_risk = may_lose_patience();
+  const bool at_risk = may_have_timed_out();
   const ReadAhead::Scope reads(looks.reads());
   unsigned served = 0;
   for (unsigned i = pass.share.index; i < pass.limit; i += pass.share.count) {
@@ -115,7 +115,7 @@ unsigned InstalledShim::serve_looked_at(TrapSink& sink, const Pass& pass, Copied
 }
 
 /// Whether a shim may have taken its request back lately, as long ago as the last heartbeat is.
-bool InstalledShim::may_lose_patience() const {
+bool InstalledShim::may_have_timed_out() const {
   return CopiedLooks::Clock::now() - beat_.load(std::memory_order_relaxed) >= kWaitsFor;
 }
 
