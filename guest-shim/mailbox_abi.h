@@ -64,6 +64,11 @@
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
 
+/* An entry in the list of faults, three words among the slots that the host writes. */
+#define SHIM_FAULT_NEXT 0   /* address of the next entry; 0: there is none */
+#define SHIM_FAULT_SLOT 8   /* address of an instruction in a slot */
+#define SHIM_FAULT_PLACE 16 /* where the kernel knows how to mend its fault */
+
 /* The state byte of a head. */
 #define SHIM_FREE 0              /* nobody uses the mailbox */
 #define SHIM_CLAIMED 1           /* being filled, or going on */
@@ -276,6 +281,12 @@ extern "C" {
 /* The assembled shim, embedded at build time (guest-shim/embed.py). */
 extern const unsigned char shim_image[];
 extern const unsigned int shim_image_size;
+/* The code of two special slots (guest-shim/slot_code.S), its size, and where in it the instruction
+ * ends that names the word `left`, or the word that leads to the first fault. */
+extern const unsigned char shim_kexec_notice[];
+extern const unsigned int shim_kexec_notice_left_end, shim_kexec_notice_size;
+extern const unsigned char shim_fault_search[];
+extern const unsigned int shim_fault_search_first_end, shim_fault_search_size;
 #ifdef __cplusplus
 }
 #endif

@@ -29,7 +29,7 @@
 //                                show them (process_vcpus.cc, vcpu_threads.cc)
 //   vmm/saved                    registers in notes of ELF cores (elf_notes.h, core_writer.cc,
 //                                elf_core.cc)
-//   vmm/shim                     the code that installed_shim.cc and jump_record.cc write, the gate
+//   vmm/shim                     the code that slot_code.cc and jump_record.cc write, the gate
 //                                (shim_install.cc), the registers of a mailbox (mailbox_words.h)
 //   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <initializer_list>
 #include <utility>
 
 #include "vmm/arch/arch.h"
@@ -16,6 +15,7 @@
 #include "vmm/base/check.h"
 #include "vmm/shim/jump_record.h"
 #include "vmm/shim/mailbox_words.h"
+#include "vmm/shim/slot_code.h"
 
 namespace ringside::vmm {
 namespace {
@@ -215,20 +215,7 @@ void InstalledShim::note_arming() {
 
 std::vector<std::byte> InstalledShim::kexec_notice(GuestVirt slot) {
   kexec_slot_ = slot;
-  std::vector<std::byte> code;
-  // C7 /0: mov imm32 to memory at rip + disp32, from the instruction's end; REX.W for 64 bits.
-  const auto move = [&](std::initializer_list<unsigned char> opcode, unsigned field,
-                        std::uint32_t value) {
-    for (const unsigned char byte : opcode) code.push_back(std::byte{byte});
-    const std::uint64_t end = slot.wrapping_add(code.size() + 2 * sizeof(std::uint32_t)).raw();
-    const std::uint64_t to = base_.wrapping_add(control(field)).raw();
-    const std::uint32_t operands[] = {static_cast<std::uint32_t>(to - end), value};
-    const auto bytes = std::as_bytes(std::span(operands));
-    code.insert(code.end(), bytes.begin(), bytes.end());
-  };
-  move({0x48, 0xc7, 0x05}, SHIM_CONTROL_LEFT, 1);
-  move({0x48, 0xc7, 0x05}, SHIM_CONTROL_ACTIVE, 0);
-  return code;
+  return kexec_notice_code(slot, base_.wrapping_add(layout_.data));
 }
 
 /// Aligned, among the slots: the guest reads and never writes there. An offset in the region.
@@ -244,27 +231,7 @@ Result<std::uint64_t> InstalledShim::first_fault() {
 }
 
 Result<std::vector<std::byte>> InstalledShim::fault_search(GuestVirt slot) {
-  constexpr std::array<unsigned char, kFaultSearchBytes> kCode{
-      0x50,                           // 0: push rax
-      0x9c,                           // 1: pushfq
-      0x48, 0x8b, 0x05, 0,  0, 0, 0,  // 2: mov rax, [rip + first]
-      0x48, 0x85, 0xc0,               // 9: test rax, rax
-      0x74, 15,                       // 12: jz 29
-      0x48, 0x3b, 0x78, 8,            // 14: cmp rdi, [rax + 8]
-      0x74, 5,                        // 18: je 25
-      0x48, 0x8b, 0x00,               // 20: mov rax, [rax]
-      0xeb, 0xf0,                     // 23: jmp 9
-      0x48, 0x8b, 0x78, 16,           // 25: mov rdi, [rax + 16]
-      0x9d,                           // 29: popfq
-      0x58,                           // 30: pop rax
-  };
-  constexpr std::size_t kOperand = 5, kAfterIt = 9;
-  const GuestVirt first = base_.wrapping_add(TRY(first_fault()));
-  const auto distance = static_cast<std::uint32_t>(first.offset_from(slot.wrapping_add(kAfterIt)));
-  std::vector<std::byte> code(kCode.size());
-  std::memcpy(code.data(), kCode.data(), kCode.size());
-  std::memcpy(code.data() + kOperand, &distance, sizeof distance);
-  return code;
+  return fault_search_code(slot, base_.wrapping_add(TRY(first_fault())));
 }
 
 /// The list grows at its head, by one word, so that the guest may walk it meanwhile.

@@ -1,0 +1,60 @@
+/* The code that the host puts at the beginning of two special slots, before the displaced
+ * instruction (vmm/shim/slot_code.h). It is no part of the shim's image: the host copies it from
+ * here and patches the distances to the words that it names.
+ *
+ * An instruction names such a word relative to %rip. Its displacement here is the word's offset in
+ * what it lies in; the host adds the distance there from the instruction's end, which `number`
+ * tells it. Each runs in the guest's kernel, on the stack of that, and leaves all registers and
+ * flags as they were, but for what it is there to change.
+ */
+#include "guest-shim/mailbox_abi.h"
+
+  .section .rodata
+  .code64
+
+  .macro public name
+  .globl \name
+  .hidden \name
+\name:
+  .endm
+
+  .macro number name, value:vararg
+  .balign 4
+  public \name
+  .long \value
+  .endm
+
+/* The guest leaves its kernel: tells the host, and then lets all traps resume at once. MOV to
+ * memory touches no register and no flag. Both words are in struct shim_control. */
+public shim_kexec_notice
+  movq $1, SHIM_CONTROL_LEFT(%rip)
+left_written:
+  movq $0, SHIM_CONTROL_ACTIVE(%rip)
+kexec_notice_end:
+
+/* rdi: where a fault happened. Where that is the slot of an entry in the list of faults, it becomes
+ * the place that the entry tells. The list: vmm/shim/fault_list.h. */
+public shim_fault_search
+  push %rax
+  pushfq
+  mov 0(%rip), %rax /* the word that leads to the first entry */
+next_entry:
+  test %rax, %rax
+  jz searched
+  cmp SHIM_FAULT_SLOT(%rax), %rdi
+  je found
+  mov SHIM_FAULT_NEXT(%rax), %rax
+  jmp next_entry
+found:
+  mov SHIM_FAULT_PLACE(%rax), %rdi
+searched:
+  popfq
+  pop %rax
+fault_search_end:
+
+number shim_kexec_notice_left_end, left_written - shim_kexec_notice
+number shim_kexec_notice_size, kexec_notice_end - shim_kexec_notice
+number shim_fault_search_first_end, next_entry - shim_fault_search
+number shim_fault_search_size, fault_search_end - shim_fault_search
+
+  .section .note.GNU-stack, "", @progbits
