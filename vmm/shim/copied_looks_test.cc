@@ -190,13 +190,13 @@ TEST_F(CopiedTraps, InALoopTakeOnePartForTheMailboxesAndOneForEachPlaceThatIsRea
 TEST_F(CopiedTraps, AreServedWithoutALookAtTheShimAfterAHeartbeat) {
   std::size_t fewest = 100;
   for (unsigned n = 0; n < 20; ++n) {
-    std::this_thread::sleep_for(InstalledShim::kSeenFor);
+    std::this_thread::sleep_for(ShimPresence::kSeenFor);
     (void)calls_of_trap({});  // begins with one
     fewest = std::min(fewest, others_->last_parts);
   }
   EXPECT_EQ(fewest, 1u);
 
-  std::this_thread::sleep_for(InstalledShim::kSeenFor);
+  std::this_thread::sleep_for(ShimPresence::kSeenFor);
   raise();
   EXPECT_EQ(shim_.poll(evaluation_), 1u);
 
@@ -408,7 +408,7 @@ TEST_F(CopiedTraps, AMailboxWhoseShimMayHaveGivenUpIsCopiedWithALookBehind) {
 TEST_F(CopiedTraps, NothingIsAnsweredOnceTheGuestHasLeft) {
   (void)calls_of_trap({});
   at<std::uint64_t>(kShimPlace.wrapping_add(layout_.data + SHIM_CONTROL_LEFT)) = 1;
-  std::this_thread::sleep_for(InstalledShim::kSeenFor);
+  std::this_thread::sleep_for(ShimPresence::kSeenFor);
   raise();
 
   EXPECT_EQ(shim_.poll(evaluation_), 0u);

@@ -20,17 +20,10 @@
 namespace ringside::vmm {
 namespace {
 
-/// TSC ticks without a heartbeat after which the guest goes on alone: between 1 and 3 s on CPUs of
-/// 2 to 6 GHz. The guest's TSC stands still while the machine is paused.
-constexpr std::uint64_t kTimeoutTicks = 6'000'000'000;
 /// A heartbeat that lies further from the one that we know is none of another thread of ours.
 constexpr std::uint64_t kBeatsAtOnce = 1024;
 /// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
 constexpr GuestVirt kLowestAddress = arch::kKernelImage;
-
-tl::unexpected<Error> region_gone() {
-  return fail(ErrorCode::MachineGone, "the shim is not in the guest's memory any more");
-}
 
 constexpr std::uint64_t kNoClaim = 1;  // claim_of() of none
 
@@ -47,14 +40,11 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
     : layout_(layout),
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
-      gate_(gate),
+      presence_(region_, layout, base, gate),
       mapping_(mapping),
-      gate_mapping_(memory.mapping(gate.at, gate.ours.size())),
       table_(layout.table_entries),
       occupied_(std::move(occupied)),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
-  (void)memory.read(layout.place, std::as_writable_bytes(std::span(header_)));
-  (void)region_.store(control(SHIM_CONTROL_TIMEOUT), kTimeoutTicks);
   heartbeat();
   for (unsigned n = 0; !region_.is_mapped() && n < scan_limit_; ++n) {
     looks_.push_back(std::make_unique<CopiedLooks>(memory));
@@ -210,7 +200,7 @@ void InstalledShim::disable_entry(GuestVirt address) {
 void InstalledShim::note_arming() {
   if (state() != ShimState::There) return;
   std::uint64_t before = armings_;
-  if (region_.replace(control(SHIM_CONTROL_ARMINGS), before, before + 1)) ++armings_;
+  if (region_.replace(region_.control_at(SHIM_CONTROL_ARMINGS), before, before + 1)) ++armings_;
 }
 
 std::vector<std::byte> InstalledShim::kexec_notice(GuestVirt slot) {
@@ -245,76 +235,11 @@ Result<void> InstalledShim::add_fault(GuestVirt slot, GuestVirt place) {
   return region_.replace(first, expected, last_fault_) ? Result<void>() : region_gone();
 }
 
-bool InstalledShim::has_header() const {
-  HeaderWords now;
-  return region_.memory().read(layout_.place, std::as_writable_bytes(std::span(now))) &&
-         now == header_;
-}
-
-/// The memory of a kernel that the guest has left keeps what was in it for a while, hence the
-/// guest's own word first.
-ShimState InstalledShim::look() const {
-  // The two may be memory of different kinds.
-  if (!looks_in_place()) return look_by_copies();
-  const std::uint64_t left = region_.load(control(SHIM_CONTROL_LEFT));
-  if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && region_.load(control(SHIM_CONTROL_TIMEOUT)) == kTimeoutTicks &&
-                    std::memcmp(gate_mapping_.data(), gate_.ours.data(), sizeof gate_.ours) == 0 &&
-                    region_.begins_with(header_);
-  return ours ? ShimState::There : ShimState::Overwritten;
-}
-
-ShimState InstalledShim::look_by_copies() const {
-  CopiedLook look;
-  const LookTime begun = CopiedLooks::Clock::now();
-  if (!region_.memory().read_each(look.parts(layout_, gate_.at))) return ShimState::Overwritten;
-  return verdict(look, begun);
-}
-
-ShimState InstalledShim::verdict(const CopiedLook& look, LookTime begun) const {
-  const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
-  if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && look.words[SHIM_CONTROL_TIMEOUT / 8] == kTimeoutTicks &&
-                    look.gate == gate_.ours && look.header == header_;
-  if (!ours) return ShimState::Overwritten;
-  seen_.store(begun, std::memory_order_relaxed);
-  return ShimState::There;
-}
-
-ShimState InstalledShim::state() const {
-  const ShimState known = state_.load(std::memory_order_relaxed);
-  if (known != ShimState::There) return known;
-  const ShimState now = look();
-  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
-  return now;
-}
-
-Result<void> InstalledShim::check_mapped(PausedMachine& machine) const {
-  const ShimState now = state();
-  const bool sure = now == ShimState::There || now == ShimState::Retired;
-  const unsigned vcpus = sure ? 1 : machine.vcpu_count();
-  for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
-    const Registers registers = TRY(machine.registers(vcpu));
-    const bool paged = arch::pages(registers) && arch::in_long_mode(registers);
-    if (!paged && vcpu != 0) continue;  // it was never started, or waits to be
-    const auto at = paged ? translate(machine.memory(), arch::page_table_of(registers), base_)
-                          : std::optional<Translation>();
-    if (!at || at->address != layout_.place || !has_header()) {
-      return fail(
-          ErrorCode::Invalid,
-          fmt::format("vCPU {} of the guest does not run the kernel that was looked at when "
-                      "tracing began, so nothing is written there",
-                      vcpu));
-    }
-  }
-  return {};
-}
-
 void InstalledShim::activate() {
   heartbeat();
   if (state() != ShimState::There) return;
   std::uint64_t expected = 0;
-  region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 1);
+  region_.replace(region_.control_at(SHIM_CONTROL_ACTIVE), expected, 1);
 }
 
 void InstalledShim::deactivate() {
@@ -322,33 +247,15 @@ void InstalledShim::deactivate() {
   std::uint64_t expected = 1;
   // Sequentially consistent with the loads of quiescent(): a trap whose claim those do not see has
   // not read `active` yet, and will read 0.
-  region_.replace(control(SHIM_CONTROL_ACTIVE), expected, 0);
+  region_.replace(region_.control_at(SHIM_CONTROL_ACTIVE), expected, 0);
 }
 
 Result<void> InstalledShim::retire(PausedMachine& machine) {
   deactivate();
-  TRY(check_mapped(machine));
-  // Where the gate lay may be something else by now, after a kexec say.
-  std::array<std::byte, sizeof gate_.ours> now;
-  if (!machine.memory().read(gate_.at, now) || now != gate_.ours) {
-    return fail(ErrorCode::Invalid,
-                "the guest changed its interrupt table; its breakpoints stay as they are");
-  }
+  TRY(presence_.check_mapped(machine));
+  TRY(presence_.check_gate(machine));
   (void)counters();  // the last ones; without its gate it is not known as ours any more
-  if (!machine.memory().write(gate_.at, gate_.bytes)) {
-    return fail(ErrorCode::Io, "the guest's interrupt table is not in its memory any more");
-  }
-  state_.store(ShimState::Retired, std::memory_order_relaxed);
-  give_up_ownership();
-  return {};
-}
-
-/// For the next tracer, should it have to stay: we may live on.
-void InstalledShim::give_up_ownership() {
-  for (const std::uint64_t field :
-       {offsetof(shim_header, owner), offsetof(shim_header, owner_start)}) {
-    if (region_.store(field, 0)) header_[field / sizeof(std::uint64_t)] = 0;
-  }
+  return presence_.retire(machine);
 }
 
 Result<void> InstalledShim::remove(PausedMachine& machine) {
@@ -364,7 +271,7 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
 void InstalledShim::set_doorbell(std::uint16_t port) {
   if (state() != ShimState::There) return;
   std::uint64_t expected = doorbell_.exchange(port);
-  region_.replace(control(SHIM_CONTROL_DOORBELL), expected, port);
+  region_.replace(region_.control_at(SHIM_CONTROL_DOORBELL), expected, port);
 }
 
 void InstalledShim::heartbeat() {
@@ -372,11 +279,11 @@ void InstalledShim::heartbeat() {
   const std::uint64_t last = heartbeat_.load(std::memory_order_relaxed);
   const LookTime begun = CopiedLooks::Clock::now();
   std::uint64_t now = last;
-  if (region_.replace(control(SHIM_CONTROL_HEARTBEAT), now, last + 1)) {
+  if (region_.replace(region_.control_at(SHIM_CONTROL_HEARTBEAT), now, last + 1)) {
     heartbeat_.store(last + 1, std::memory_order_relaxed);
     beat_.store(begun, std::memory_order_relaxed);
   } else if (now - last >= kBeatsAtOnce) {
-    state_.store(ShimState::Overwritten, std::memory_order_relaxed);
+    presence_.end(ShimState::Overwritten);
   }
 }
 
@@ -447,11 +354,11 @@ ShimCounters InstalledShim::sum_counters() const {
     fired_late += is_fired_late(i) ? 1 : 0;
     sum.late += region_.load(region_.box_at(i) + SHIM_BOX_LATE);
   }
-  const std::uint64_t overflows = region_.load(control(SHIM_CONTROL_OVERFLOWS));
+  const std::uint64_t overflows = region_.load(region_.control_at(SHIM_CONTROL_OVERFLOWS));
   sum.firings += overflows;
   sum.orphans += overflows;
   sum.orphans -= std::min(sum.orphans, fired_late);  // the guest may say anything
-  sum.foreign = region_.load(control(SHIM_CONTROL_FOREIGN));
+  sum.foreign = region_.load(region_.control_at(SHIM_CONTROL_FOREIGN));
   sum.rejected = rejected_.load(std::memory_order_relaxed);
   return sum;
 }

@@ -18,16 +18,10 @@
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_mapping.h"
+#include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 
 namespace ringside::vmm {
-
-/// The gate that led to the kernel's own #BP handler, to be put back, and the one that replaced it.
-struct SavedGate {
-  GuestPhys at;
-  std::array<std::byte, 16> bytes{};
-  std::array<std::byte, 16> ours{};
-};
 
 /// A part of the slots that somebody was inside of when the shim was taken over: offsets from the
 /// first slot.
@@ -37,13 +31,6 @@ struct OccupiedSlots {
 
 class InstalledShim final : public Shim {
  public:
-  /// By copies a look whether the shim is there takes as long as all else of a firing, and each
-  /// heartbeat takes one. So a trap does without one for so long. All that is written for it is the
-  /// answer: over our last one, in a mailbox that has just been copied with a later claim for a
-  /// place of ours. Memory that has become somebody else's has no such mailbox, unless that is
-  /// still as it was; and a kernel that starts another one (kexec) tells us before.
-  static constexpr auto kSeenFor = std::chrono::milliseconds(2);
-
   /// The region is laid out as `layout` says, with the image and its header in place and everything
   /// from the table on zero but for `occupied`, by address; and mapped in the guest at `base`.
   /// Without a mapping it cannot be removed.
@@ -64,8 +51,10 @@ class InstalledShim final : public Shim {
   std::vector<std::byte> kexec_notice(GuestVirt slot) override;
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override;
   Result<void> add_fault(GuestVirt slot, GuestVirt place) override;
-  ShimState state() const override;
-  Result<void> check_mapped(PausedMachine& machine) const override;
+  ShimState state() const override { return presence_.state(); }
+  Result<void> check_mapped(PausedMachine& machine) const override {
+    return presence_.check_mapped(machine);
+  }
   void activate() override;
   void deactivate() override;
   Result<void> retire(PausedMachine& machine) override;
@@ -90,8 +79,6 @@ class InstalledShim final : public Shim {
   bool enable_by_copies(std::span<const std::uint32_t> buckets);
   std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
   bool is_under_way(unsigned mailbox, std::uint64_t head) const;
-  using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
-  std::uint64_t control(unsigned field) const { return layout_.data + field; }
   std::uint32_t first_bucket(GuestVirt address) const;
   std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
@@ -106,7 +93,6 @@ class InstalledShim final : public Shim {
   unsigned poll_heads(TrapSink& sink, const Pass& pass);
   unsigned poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
   bool is_any_raised(const Pass& pass);
-  bool look_ahead(CopiedLooks& looks, unsigned mailboxes);
   unsigned serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
   bool may_have_timed_out() const;
   void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
@@ -114,41 +100,17 @@ class InstalledShim final : public Shim {
   bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
                     std::uint64_t claim, LookTime looked);
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
-  bool was_just_seen() const;
   void look_up_to(unsigned limit);
-  bool has_header() const;
-  void give_up_ownership();
   Result<std::uint64_t> allocate_words(std::size_t words);
   Result<std::uint64_t> first_fault();
-  bool looks_in_place() const { return region_.is_mapped() && !gate_mapping_.empty(); }
-  ShimState look() const;
-  /// The places that look() looks at, to be read by one call.
-  struct CopiedLook {
-    std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
-    HeaderWords header;
-    std::array<std::byte, sizeof SavedGate().ours> gate;
-
-    std::array<GuestMemory::Part, 3> parts(const ShimLayout& layout, GuestPhys gate_at) {
-      return {{{layout.place.wrapping_add(layout.data), std::as_writable_bytes(std::span(words))},
-               {layout.place, std::as_writable_bytes(std::span(header))},
-               {gate_at, gate}}};
-    }
-  };
-  ShimState look_by_copies() const;
-  /// Notes when it was there.
-  ShimState verdict(const CopiedLook& look, LookTime begun) const;
-  bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   ShimCounters sum_counters() const;
   bool is_fired_late(unsigned mailbox) const;
 
   const ShimLayout layout_;
   mutable ShimRegion region_;
   GuestVirt base_;
-  SavedGate gate_;
+  ShimPresence presence_;
   std::optional<ShimMapping> mapping_;
-  std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
-  HeaderWords header_{};
-  mutable std::atomic<ShimState> state_{ShimState::There};
   std::uint64_t entry(std::uint32_t bucket) const {
     return table_[bucket].load(std::memory_order_acquire);
   }
@@ -179,8 +141,7 @@ class InstalledShim final : public Shim {
   mutable ShimCounters last_counters_;
   std::atomic<unsigned> scan_limit_;                 // mailboxes that polling looks at every time
   std::vector<std::unique_ptr<CopiedLooks>> looks_;  // by index of the share; none where mapped
-  // When the heartbeat was last written, and when a look by copies last saw the shim there.
-  mutable std::atomic<LookTime> beat_{}, seen_{};
+  std::atomic<LookTime> beat_{};                     // when the heartbeat was last written
   std::array<std::atomic<unsigned>, SHIM_MAILBOXES> polls_{};  // by index of the share
 };
 

@@ -4,7 +4,7 @@
 // that has become another kernel's (kexec) it writes nothing. In mapped memory that is one
 // compare-and-swap. By copies it is a read and then a write, or only a write where the word was
 // read just before; end_with() makes the last one.
-// Used by InstalledShim.
+// Used by InstalledShim and its parts.
 // Threads: every function from any.
 // Fire context: yes; by copies each is a system call or two.
 #pragma once
@@ -81,6 +81,8 @@ class ShimRegion {
   /// Writes a word that makes earlier writes visible to the guest (release).
   [[nodiscard]] bool store(std::uint64_t offset, std::uint64_t value);
 
+  /// Offsets of a word of struct shim_control (SHIM_CONTROL_*), and of a mailbox's two parts.
+  std::uint64_t control_at(unsigned field) const { return data_ + field; }
   std::uint64_t head_at(unsigned mailbox) const {
     return data_ + SHIM_HEAD_AT(std::uint64_t{mailbox});
   }

@@ -24,7 +24,7 @@ void InstalledShim::look_up_to(unsigned limit) {
 }
 
 unsigned InstalledShim::poll_share(TrapSink& sink, PollShare share) {
-  if (state_.load(std::memory_order_relaxed) != ShimState::There) return 0;
+  if (presence_.last_known() != ShimState::There) return 0;
   const unsigned polls = polls_[share.index].fetch_add(1, std::memory_order_relaxed);
   const unsigned usual = scan_limit_.load(std::memory_order_relaxed);
   const bool full = polls % kFullScanEvery == kFullScanEvery - 1;
@@ -67,7 +67,7 @@ unsigned InstalledShim::poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks
   if (!alone || is_any_raised(pass)) {
     Pass now = pass;
     now.limit = scan_limit_.load(std::memory_order_relaxed);
-    if (look_ahead(looks, now.limit)) served = serve_looked_at(sink, now, looks);
+    if (presence_.look_ahead(looks, now.limit)) served = serve_looked_at(sink, now, looks);
   }
   looks.found(served);
   return served;
@@ -77,19 +77,6 @@ bool InstalledShim::is_any_raised(const Pass& pass) {
   bool any = false;
   for_each_raised(pass, [&any](unsigned, std::uint64_t) { any = true; });
   return any;
-}
-
-/// False once the shim is not there any more.
-bool InstalledShim::look_ahead(CopiedLooks& looks, unsigned mailboxes) {
-  CopiedLook look;
-  const auto parts = look.parts(layout_, gate_.at);
-  const bool just_seen = was_just_seen();
-  const auto also = std::span(parts).first(just_seen ? 0 : parts.size());
-  if (!looks.look(region_, mailboxes, also)) return false;
-  if (just_seen) return true;
-  const ShimState now = verdict(look, looks.began());
-  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
-  return now == ShimState::There;
 }
 
 /// A trap that waits since before the copies were made has written its box before, and its vCPU
@@ -132,31 +119,11 @@ bool InstalledShim::wants_answer(unsigned mailbox, std::uint64_t head) const {
          is_later(claim_of(head), taken_[mailbox].load(std::memory_order_relaxed));
 }
 
-bool InstalledShim::was_just_seen() const {
-  return CopiedLooks::Clock::now() - seen_.load(std::memory_order_relaxed) < kSeenFor;
-}
-
-/// Copies the mailbox of a trap and looks whether the shim is still there: by copies, each call
-/// takes longer than all the rest of a firing.
-bool InstalledShim::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const {
-  if (state_.load(std::memory_order_relaxed) != ShimState::There) return false;
-  const bool look_too = looks_in_place() || !was_just_seen();
-  if (region_.is_mapped() || !look_too) {
-    return region_.copy_mailbox(mailbox, head, box) && (!look_too || state() == ShimState::There);
-  }
-  CopiedLook look;
-  const LookTime begun = CopiedLooks::Clock::now();
-  if (!region_.copy_mailbox(mailbox, head, box, look.parts(layout_, gate_.at))) return false;
-  const ShimState now = verdict(look, begun);
-  if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
-  return now == ShimState::There;
-}
-
 void InstalledShim::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
   MailboxCopy box;
   const LookTime looked = region_.is_mapped() ? LookTime() : CopiedLooks::Clock::now();
   // Else the trap has gone on alone and is counted; what came after it is raised anew.
-  if (copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, sink, looked);
+  if (presence_.copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, sink, looked);
 }
 
 void InstalledShim::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink,
@@ -189,7 +156,7 @@ void InstalledShim::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSin
   answered_[mailbox].store(claim_of(head), std::memory_order_relaxed);
   if (kexec_address_ == address) {
     region_.end_with(at, answered, claim_of(head));
-    state_.store(ShimState::GuestLeft, std::memory_order_relaxed);
+    presence_.end(ShimState::GuestLeft);
   } else if (!write_answer(at, box, answered, claim_of(head), looked)) {
     answered_[mailbox].store(answered, std::memory_order_relaxed);
   }

@@ -1,0 +1,109 @@
+// Whether the shim is still in the guest's memory, by four signs: the guest's own word that it
+// leaves its kernel, the timeout that we wrote, the gate, and the header. In place where guest RAM
+// is mapped here, else by copies, where a look takes as long as all else of a firing: so it is made
+// by the call that copies mailboxes, and left out for kSeenFor. A shim that is not there once is
+// not there for ever.
+// Used by InstalledShim and its parts, which ask it before each write. Does not: write to
+// mailboxes, table or slots. Threads: every function from any, but for those of a paused machine.
+// Fire context: yes, but for those of a paused machine.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_layout.h"
+#include "vmm/shim/shim_region.h"
+
+namespace ringside::vmm {
+
+/// The gate that led to the kernel's own #BP handler, to be put back, and the one that replaced it.
+struct SavedGate {
+  GuestPhys at;
+  std::array<std::byte, 16> bytes{};
+  std::array<std::byte, 16> ours{};
+};
+
+/// The error of a write that found the shim gone. Allocates.
+tl::unexpected<Error> region_gone();
+
+class ShimPresence {
+ public:
+  /// By copies a look whether the shim is there takes as long as all else of a firing, and each
+  /// heartbeat takes one. So a trap does without one for so long. All that is written for it is the
+  /// answer: over our last one, in a mailbox that has just been copied with a later claim for a
+  /// place of ours. Memory that has become somebody else's has no such mailbox, unless that is
+  /// still as it was; and a kernel that starts another one (kexec) tells us before.
+  static constexpr auto kSeenFor = std::chrono::milliseconds(2);
+
+  /// `base`: where the guest has the region mapped. Reads the header as it is to be, and writes the
+  /// timeout.
+  ShimPresence(ShimRegion& region, const ShimLayout& layout, GuestVirt base, const SavedGate& gate);
+
+  /// Looks now.
+  ShimState state() const;
+  /// As it was when somebody looked last.
+  ShimState last_known() const { return state_.load(std::memory_order_relaxed); }
+  /// Somebody found out in another way than by a look.
+  void end(ShimState state) { state_.store(state, std::memory_order_relaxed); }
+
+  /// Copies the mailbox of a trap, as ShimRegion does, and looks: by copies, each call takes longer
+  /// than all the rest of a firing. False when the shim is not there, too.
+  [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
+  /// Lets `looks` look at the first mailboxes, and looks by the same call. False once the shim is
+  /// not there any more.
+  [[nodiscard]] bool look_ahead(CopiedLooks& looks, unsigned mailboxes) const;
+
+  /// Shim::check_mapped().
+  Result<void> check_mapped(PausedMachine& machine) const;
+  /// Invalid when the guest has changed the gate, or where that lay is something else.
+  Result<void> check_gate(PausedMachine& machine) const;
+  /// Gives the gate back to the kernel, and the shim to nobody: Retired.
+  Result<void> retire(PausedMachine& machine);
+
+ private:
+  using LookTime = CopiedLooks::Clock::time_point;
+  using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
+  /// The places that look() looks at, to be read by one call.
+  struct CopiedLook {
+    std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;
+    HeaderWords header;
+    std::array<std::byte, sizeof SavedGate().ours> gate;
+
+    std::array<GuestMemory::Part, 3> parts(const ShimLayout& layout, GuestPhys gate_at) {
+      return {{{layout.place.wrapping_add(layout.data), std::as_writable_bytes(std::span(words))},
+               {layout.place, std::as_writable_bytes(std::span(header))},
+               {gate_at, gate}}};
+    }
+  };
+
+  bool looks_in_place() const { return region_.is_mapped() && !gate_mapping_.empty(); }
+  bool was_just_seen() const;
+  ShimState look() const;
+  ShimState look_by_copies() const;
+  /// Notes when it was there.
+  ShimState verdict(const CopiedLook& look, LookTime begun) const;
+  /// The same, for good; whether it is there.
+  bool keep_verdict(const CopiedLook& look, LookTime begun) const;
+  bool has_header() const;
+  void give_up_ownership();
+
+  ShimRegion& region_;
+  const ShimLayout layout_;
+  const GuestVirt base_;
+  const SavedGate gate_;
+  const std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
+  HeaderWords header_{};
+  mutable std::atomic<ShimState> state_{ShimState::There};
+  mutable std::atomic<LookTime> seen_{};  // when a look by copies last saw the shim there
+};
+
+}  // namespace ringside::vmm
