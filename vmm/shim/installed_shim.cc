@@ -22,15 +22,7 @@ namespace {
 
 /// A heartbeat that lies further from the one that we know is none of another thread of ours.
 constexpr std::uint64_t kBeatsAtOnce = 1024;
-/// Addresses must lie in the top 2 GiB: the table's keys are their low halves.
-constexpr GuestVirt kLowestAddress = arch::kKernelImage;
-
 constexpr std::uint64_t kNoClaim = 1;  // claim_of() of none
-
-/// The address's low half, which alone is the entry where that is disabled.
-std::uint32_t key_of(std::uint64_t entry) {
-  return static_cast<std::uint32_t>(entry);
-}
 
 }  // namespace
 
@@ -41,9 +33,10 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
       region_(memory, layout.place, layout.bytes, layout.data),
       base_(base),
       presence_(region_, layout, base, gate),
+      slots_(region_, presence_, layout, base, std::move(occupied)),
+      table_(region_, presence_, layout),
+      faults_(region_, presence_, slots_, base),
       mapping_(mapping),
-      table_(layout.table_entries),
-      occupied_(std::move(occupied)),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
   heartbeat();
   for (unsigned n = 0; !region_.is_mapped() && n < scan_limit_; ++n) {
@@ -51,150 +44,16 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
   }
 }
 
-std::uint32_t InstalledShim::first_bucket(GuestVirt address) const {
-  const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
-  return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
-}
-
-Result<GuestVirt> InstalledShim::allocate_slot(std::size_t size) {
-  std::uint64_t begin = slot_bytes_;
-  for (const OccupiedSlots& part : occupied_) {
-    if (part.begin < begin + size && part.end > begin) begin = part.end;
-  }
-  if (begin > layout_.slots_bytes || size > layout_.slots_bytes - begin) {
-    return fail(
-        ErrorCode::Limit,
-        fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes",
-                    layout_.slots_bytes >> 10));
-  }
-  slot_bytes_ = begin + size;
-  note_slot(static_cast<std::uint32_t>(layout_.slots + begin));
-  return base_.wrapping_add(layout_.slots + begin);
-}
-
-/// Firings look there, and do not wait while room is made.
-void InstalledShim::note_slot(std::uint32_t offset) {
-  const bool is_full = slots_.size() == slots_.capacity();
-  std::vector<std::uint32_t> grown;
-  if (is_full) {
-    grown.reserve(2 * slots_.size() + 1);
-    grown.assign(slots_.begin(), slots_.end());
-  }
-  const std::lock_guard adding(slots_lock_);
-  if (is_full) slots_.swap(grown);
-  slots_.push_back(offset);
-}
-
-Result<void> InstalledShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
-  const std::uint64_t offset = slot.offset_from(base_) - layout_.slots;
-  if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
-    return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
-  }
-  if (state() != ShimState::There || !region_.write(layout_.slots + offset, code)) {
-    return region_gone();
-  }
-  return {};
-}
-
 Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
-  const std::uint64_t offset = slot.offset_from(base_);
-  if (address < kLowestAddress || offset < layout_.slots || offset >= layout_.slots + slot_bytes_) {
+  if (!ShimTable::has_key(address) || !slots_.has(slot)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
   }
-  const auto key = static_cast<std::uint32_t>(address.raw());
-  std::uint32_t bucket = first_bucket(address);
-  while (entry(bucket) != 0) {
-    if (key_of(entry(bucket)) == key) return change_slot(bucket, address, offset);
-    bucket = (bucket + 1) % layout_.table_entries;
-  }
-  if (entries_ >= layout_.most_tracepoints()) {
-    return fail(ErrorCode::Limit,
-                fmt::format("{} tracepoints are the most that fit: enable fewer probes",
-                            layout_.most_tracepoints()));
-  }
-  table_[bucket].store(key | offset << 32, std::memory_order_release);
-  ++entries_;
+  const auto added = TRY(table_.insert(address, slot.offset_from(base_)));
+  if (!added) return {};
   if (slot == kexec_slot_) kexec_address_ = address;
-  std::uint64_t empty = 0;
-  if (state() != ShimState::There || !region_.replace(place_of(bucket), empty, key)) {
-    return region_gone();
-  }
-  return {};
-}
-
-Result<void> InstalledShim::change_slot(std::uint32_t bucket, GuestVirt address,
-                                        std::uint64_t offset) {
-  if (state() != ShimState::There) return region_gone();
-  const std::uint64_t key = key_of(entry(bucket));
-  if (region_.load(place_of(bucket)) != key) {
-    return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
-  }
-  table_[bucket].store(key | offset << 32, std::memory_order_release);
-  return {};
-}
-
-Result<void> InstalledShim::enable_entries(std::span<const GuestVirt> addresses) {
-  std::vector<std::uint32_t> buckets;
-  for (const GuestVirt address : addresses) {
-    const auto bucket = bucket_of(address);
-    if (!bucket) {
-      return fail(ErrorCode::Invalid, fmt::format("{:#x} is no tracepoint", address.raw()));
-    }
-    buckets.push_back(*bucket);
-  }
-  if (state() != ShimState::There) return region_gone();
-  std::ranges::sort(buckets);
-  const bool done = region_.is_mapped() ? enable_in_place(buckets) : enable_by_copies(buckets);
-  return done ? Result<void>() : region_gone();
-}
-
-bool InstalledShim::enable_in_place(std::span<const std::uint32_t> buckets) {
-  return std::ranges::all_of(buckets, [this](std::uint32_t bucket) {
-    std::uint64_t expected = key_of(entry(bucket));
-    return region_.replace(place_of(bucket), expected, entry(bucket)) || expected == entry(bucket);
-  });
-}
-
-/// One by one they would be two system calls each, and the guest stands still.
-bool InstalledShim::enable_by_copies(std::span<const std::uint32_t> buckets) {
-  constexpr std::uint32_t kAtOnce = SHIM_PAGE / sizeof(std::uint64_t);
-  while (!buckets.empty()) {
-    const std::uint32_t first = buckets.front() / kAtOnce * kAtOnce;
-    std::array<std::uint64_t, kAtOnce> words;
-    const auto part = std::span(words).first(std::min(kAtOnce, layout_.table_entries - first));
-    if (!region_.read(place_of(first), std::as_writable_bytes(part))) return false;
-    for (; !buckets.empty() && buckets.front() - first < part.size();
-         buckets = buckets.subspan(1)) {
-      const std::uint64_t wanted = entry(buckets.front());
-      std::uint64_t& word = part[buckets.front() - first];
-      if (word != key_of(wanted) && word != wanted) return false;
-      word = wanted;
-    }
-    if (!region_.write(place_of(first), std::as_bytes(part))) return false;
-  }
-  return true;
-}
-
-std::optional<std::uint32_t> InstalledShim::bucket_of(GuestVirt address) const {
-  if (address < kLowestAddress) return std::nullopt;
-  const auto key = static_cast<std::uint32_t>(address.raw());
-  std::uint32_t bucket = first_bucket(address);
-  while (entry(bucket) != 0) {  // ends: a quarter of the buckets is always empty
-    if (key_of(entry(bucket)) == key) return bucket;
-    bucket = (bucket + 1) % layout_.table_entries;
-  }
-  return std::nullopt;
-}
-
-/// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a
-/// trap that looked its slot up before still waits for an answer.
-void InstalledShim::disable_entry(GuestVirt address) {
-  const auto bucket = bucket_of(address);
-  if (!bucket || state() != ShimState::There) return;
-  std::uint64_t expected = entry(*bucket);
-  region_.replace(place_of(*bucket), expected, key_of(expected));
+  return table_.publish(*added);
 }
 
 void InstalledShim::note_arming() {
@@ -208,31 +67,8 @@ std::vector<std::byte> InstalledShim::kexec_notice(GuestVirt slot) {
   return kexec_notice_code(slot, base_.wrapping_add(layout_.data));
 }
 
-/// Aligned, among the slots: the guest reads and never writes there. An offset in the region.
-Result<std::uint64_t> InstalledShim::allocate_words(std::size_t words) {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
-  const GuestVirt begin = TRY(allocate_slot((words + 1) * kWord - 1));
-  return round_up(begin.offset_from(base_), kWord);
-}
-
-Result<std::uint64_t> InstalledShim::first_fault() {
-  if (!first_fault_) first_fault_ = TRY(allocate_words(1));
-  return *first_fault_;
-}
-
 Result<std::vector<std::byte>> InstalledShim::fault_search(GuestVirt slot) {
-  return fault_search_code(slot, base_.wrapping_add(TRY(first_fault())));
-}
-
-/// The list grows at its head, by one word, so that the guest may walk it meanwhile.
-Result<void> InstalledShim::add_fault(GuestVirt slot, GuestVirt place) {
-  const std::uint64_t first = TRY(first_fault());
-  const std::uint64_t here = TRY(allocate_words(3));
-  if (state() != ShimState::There) return region_gone();
-  const std::uint64_t words[] = {last_fault_, slot.raw(), place.raw()};
-  if (!region_.write(here, std::as_bytes(std::span(words)))) return region_gone();
-  std::uint64_t expected = std::exchange(last_fault_, base_.wrapping_add(here).raw());
-  return region_.replace(first, expected, last_fault_) ? Result<void>() : region_gone();
+  return fault_search_code(slot, TRY(faults_.first()));
 }
 
 void InstalledShim::activate() {
@@ -264,8 +100,7 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
   }
   TRY(check_mapped(machine));
   TRY(mapping_->clear(machine.memory()));
-  const std::uint64_t occupied = occupied_.empty() ? 0 : occupied_.back().end;
-  return clear_region(machine, layout_, std::max<std::uint64_t>(slot_bytes_, occupied));
+  return clear_region(machine, layout_, slots_.used_bytes());
 }
 
 void InstalledShim::set_doorbell(std::uint16_t port) {
@@ -367,23 +202,13 @@ bool InstalledShim::contains(GuestVirt pc) const {
   return pc.is_in(base_, layout_.bytes);
 }
 
-/// By all of the table, as few ask. An entry need not lead to the slot's first byte.
+/// An entry need not lead to the slot's first byte.
 std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
-  const std::uint64_t offset = pc.offset_from(base_);
-  std::uint64_t begin = 0, end = layout_.bytes;
-  {
-    const std::lock_guard looking(slots_lock_);
-    const auto next = std::ranges::upper_bound(slots_, offset);
-    if (next == slots_.begin()) return std::nullopt;
-    begin = *std::prev(next);
-    if (next != slots_.end()) end = *next;
-  }
-  for (std::uint32_t bucket = 0; bucket < layout_.table_entries; ++bucket) {
-    const std::uint64_t one = entry(bucket);
-    if (one >> 32 >= begin && one >> 32 < end) return tracepoint_of_entry(one);
-  }
-  return jumped_from(begin);
+  const auto slot = slots_.around(pc.offset_from(base_));
+  if (!slot) return std::nullopt;
+  const auto tracepoint = table_.tracepoint_in(slot->begin, slot->end);
+  return tracepoint ? tracepoint : jumped_from(slot->begin);
 }
 
 /// The tracepoint whose jump's record stands at this offset; empty where none does.
@@ -403,7 +228,8 @@ std::optional<Registers> InstalledShim::waiting(GuestVirt percpu_base) const {
     if (state_of(heads[i]) != SHIM_RAISED) continue;
     MailboxCopy box;
     const bool copied = region_.copy_mailbox(i, heads[i], box);
-    if (copied && box.head.percpu == percpu_base.raw() && knows(GuestVirt(box.head.address))) {
+    if (copied && box.head.percpu == percpu_base.raw() &&
+        table_.knows(GuestVirt(box.head.address))) {
       return registers_of(box);
     }
   }

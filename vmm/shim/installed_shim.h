@@ -13,21 +13,17 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/base/brief_lock.h"
 #include "vmm/shim/copied_looks.h"
+#include "vmm/shim/fault_list.h"
 #include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_mapping.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/shim/shim_slots.h"
+#include "vmm/shim/shim_table.h"
 
 namespace ringside::vmm {
-
-/// A part of the slots that somebody was inside of when the shim was taken over: offsets from the
-/// first slot.
-struct OccupiedSlots {
-  std::uint64_t begin = 0, end = 0;
-};
 
 class InstalledShim final : public Shim {
  public:
@@ -38,19 +34,25 @@ class InstalledShim final : public Shim {
                 SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt,
                 std::vector<OccupiedSlots> occupied = {});
 
-  Result<GuestVirt> allocate_slot(std::size_t size) override;
-  std::uint64_t slot_room() const override { return layout_.slots_bytes - slot_bytes_; }
-  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override;
+  Result<GuestVirt> allocate_slot(std::size_t size) override { return slots_.allocate(size); }
+  std::uint64_t slot_room() const override { return slots_.room(); }
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override {
+    return slots_.write(slot, code);
+  }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
-  Result<void> enable_entries(std::span<const GuestVirt> addresses) override;
-  void disable_entry(GuestVirt address) override;
+  Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
+    return table_.enable(addresses);
+  }
+  void disable_entry(GuestVirt address) override { table_.disable(address); }
   void note_arming() override;
   std::optional<GuestVirt> jump_entry() const override {
     return base_.wrapping_add(SHIM_JUMP_ENTRY);
   }
   std::vector<std::byte> kexec_notice(GuestVirt slot) override;
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override;
-  Result<void> add_fault(GuestVirt slot, GuestVirt place) override;
+  Result<void> add_fault(GuestVirt slot, GuestVirt place) override {
+    return faults_.add(slot, place);
+  }
   ShimState state() const override { return presence_.state(); }
   Result<void> check_mapped(PausedMachine& machine) const override {
     return presence_.check_mapped(machine);
@@ -73,15 +75,8 @@ class InstalledShim final : public Shim {
   std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
 
  private:
-  void note_slot(std::uint32_t offset);
-  Result<void> change_slot(std::uint32_t bucket, GuestVirt address, std::uint64_t offset);
-  bool enable_in_place(std::span<const std::uint32_t> buckets);
-  bool enable_by_copies(std::span<const std::uint32_t> buckets);
   std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
   bool is_under_way(unsigned mailbox, std::uint64_t head) const;
-  std::uint32_t first_bucket(GuestVirt address) const;
-  std::optional<std::uint32_t> bucket_of(GuestVirt address) const;
-  bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
   /// The mailboxes of one pass.
   struct Pass {
     PollShare share;
@@ -101,8 +96,6 @@ class InstalledShim final : public Shim {
                     std::uint64_t claim, LookTime looked);
   bool wants_answer(unsigned mailbox, std::uint64_t head) const;
   void look_up_to(unsigned limit);
-  Result<std::uint64_t> allocate_words(std::size_t words);
-  Result<std::uint64_t> first_fault();
   ShimCounters sum_counters() const;
   bool is_fired_late(unsigned mailbox) const;
 
@@ -110,21 +103,10 @@ class InstalledShim final : public Shim {
   mutable ShimRegion region_;
   GuestVirt base_;
   ShimPresence presence_;
+  ShimSlots slots_;
+  ShimTable table_;
+  FaultList faults_;
   std::optional<ShimMapping> mapping_;
-  std::uint64_t entry(std::uint32_t bucket) const {
-    return table_[bucket].load(std::memory_order_acquire);
-  }
-  std::uint64_t place_of(std::uint32_t bucket) const {
-    return layout_.table + sizeof(std::uint64_t) * bucket;
-  }
-  // The words that the shared table should hold where they are enabled. Threads that serve traps
-  // look, too.
-  std::vector<std::atomic<std::uint64_t>> table_;
-  std::size_t entries_ = 0;
-  const std::vector<OccupiedSlots> occupied_;
-  std::size_t slot_bytes_ = 0;  // allocated so far, up to here
-  mutable BriefLock slots_lock_;
-  std::vector<std::uint32_t> slots_;  // where each begins, from the header on; in this order
   std::atomic<std::uint64_t> heartbeat_{0};
   std::atomic<std::uint64_t> doorbell_{0};
   std::atomic<std::uint64_t> rejected_{0};
@@ -134,9 +116,6 @@ class InstalledShim final : public Shim {
   // set to. Two threads that find the same claim serve it once.
   std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};
   std::optional<GuestVirt> kexec_slot_, kexec_address_;
-  std::optional<std::uint64_t>
-      first_fault_;               // where the word lies that leads to the list of faults
-  std::uint64_t last_fault_ = 0;  // what that word is: an address in the guest
   mutable std::mutex counters_lock_;
   mutable ShimCounters last_counters_;
   std::atomic<unsigned> scan_limit_;                 // mailboxes that polling looks at every time

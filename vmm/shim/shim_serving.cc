@@ -130,7 +130,7 @@ void InstalledShim::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSin
                                LookTime looked) {
   const std::uint64_t head = box.head.head;
   const GuestVirt address(box.head.address);
-  const bool known = knows(address);
+  const bool known = table_.knows(address);
   const Trap trap{address, box.head.tsc, GuestVirt(box.head.percpu), registers_of(box),
                   task_of(box)};
   // Another thread may serve it, or have served it and later ones while we copied.

@@ -17,11 +17,11 @@ namespace {
 
 using namespace shim_fakes;
 
-class ShimTable : public ShimChannel {};
+class TableAndSlots : public ShimChannel {};
 
-INSTANTIATE_TEST_SUITE_P(Every, ShimTable, kEveryReach, reach_name);
+INSTANTIATE_TEST_SUITE_P(Every, TableAndSlots, kEveryReach, reach_name);
 
-TEST_P(ShimTable, WritesTheTableThatTheShimReads) {
+TEST_P(TableAndSlots, WritesTheTableThatTheShimReads) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 
   EXPECT_EQ(entry, (kText.raw() & 0xffffffff) | layout().slots << 32);
@@ -30,7 +30,7 @@ TEST_P(ShimTable, WritesTheTableThatTheShimReads) {
   EXPECT_FALSE(shim_.add_entry(GuestVirt(kText.raw() + 1), kBase)) << "no slot";
 }
 
-TEST_P(ShimTable, ADisabledEntryIsEnabledWithAnotherSlotToo) {
+TEST_P(TableAndSlots, ADisabledEntryIsEnabledWithAnotherSlotToo) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
   const auto other = shim_.allocate_slot(8);
   ASSERT_TRUE(other);
@@ -46,7 +46,7 @@ TEST_P(ShimTable, ADisabledEntryIsEnabledWithAnotherSlotToo) {
   EXPECT_EQ(entry >> 32, 0u);
 }
 
-TEST_P(ShimTable, EnablesManyEntriesAtOnceAndNoOther) {
+TEST_P(TableAndSlots, EnablesManyEntriesAtOnceAndNoOther) {
   // Over several pages of the table, some of them neighbours.
   std::vector<GuestVirt> added, enabled;
   for (std::uint64_t n = 1; n <= 1500; ++n) {
@@ -70,7 +70,7 @@ TEST_P(ShimTable, EnablesManyEntriesAtOnceAndNoOther) {
   }
 }
 
-TEST_P(ShimTable, EnablesNothingThatItDoesNotKnow) {
+TEST_P(TableAndSlots, EnablesNothingThatItDoesNotKnow) {
   EXPECT_FALSE(shim_.enable_entries(std::array{kText.wrapping_add(1)}));
   region_.entry(region_.bucket_of(kText)) = 0x1234;  // the guest's own page tables let it write
 
@@ -81,7 +81,7 @@ TEST_P(ShimTable, EnablesNothingThatItDoesNotKnow) {
   EXPECT_EQ(region_.entry(region_.bucket_of(kText)), 0x1234u);
 }
 
-TEST_P(ShimTable, ADisabledEntryKeepsItsPlaceWithoutASlot) {
+TEST_P(TableAndSlots, ADisabledEntryKeepsItsPlaceWithoutASlot) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
 
   shim_.disable_entry(GuestVirt(kText.raw() + 1));
@@ -94,7 +94,7 @@ TEST_P(ShimTable, ADisabledEntryKeepsItsPlaceWithoutASlot) {
   EXPECT_TRUE(region_.is_answered(0));
 }
 
-TEST_P(ShimTable, FillsTheTableToItsLimitAndSaysSo) {
+TEST_P(TableAndSlots, FillsTheTableToItsLimitAndSaysSo) {
   Result<void> added;
   std::size_t count = 1;
   while ((added = shim_.add_entry(GuestVirt(kText.raw() + count), slot_))) ++count;
@@ -104,7 +104,7 @@ TEST_P(ShimTable, FillsTheTableToItsLimitAndSaysSo) {
   EXPECT_TRUE(shim_.add_entry(GuestVirt(kText.raw() + 1), slot_)) << "it has its room";
 }
 
-TEST_P(ShimTable, HandsOutSlotsUntilTheyAreUsedUp) {
+TEST_P(TableAndSlots, HandsOutSlotsUntilTheyAreUsedUp) {
   const auto next = shim_.allocate_slot(9);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->raw(), slot_.raw() + 8);
@@ -120,7 +120,7 @@ TEST_P(ShimTable, HandsOutSlotsUntilTheyAreUsedUp) {
   EXPECT_EQ(none.error().code, ErrorCode::Limit);
 }
 
-TEST_P(ShimTable, KnowsWhichTracepointASlotIsOf) {
+TEST_P(TableAndSlots, KnowsWhichTracepointASlotIsOf) {
   const GuestVirt other(kText.raw() + 0x77);
   const auto slot = shim_.allocate_slot(12), of_none = shim_.allocate_slot(20);
   ASSERT_TRUE(slot && of_none);
@@ -135,7 +135,7 @@ TEST_P(ShimTable, KnowsWhichTracepointASlotIsOf) {
   EXPECT_FALSE(shim_.displaced_from(kText));
 }
 
-TEST_P(ShimTable, KnowsWhichTracepointAJumpsRecordIsOf) {
+TEST_P(TableAndSlots, KnowsWhichTracepointAJumpsRecordIsOf) {
   const GuestVirt jumps(kText.raw() + 0x40);
   const auto place = shim_.allocate_slot(JumpRecord::kBytes + 9);
   ASSERT_TRUE(place);
@@ -176,7 +176,7 @@ class RunnableSearch {
   void* page_;
 };
 
-TEST_P(ShimTable, AFarewellNamesItsWordsFromWhereItStands) {
+TEST_P(TableAndSlots, AFarewellNamesItsWordsFromWhereItStands) {
   const auto code = shim_.kexec_notice(slot_);
 
   // movq $1, left(%rip); movq $0, active(%rip)
@@ -193,7 +193,7 @@ TEST_P(ShimTable, AFarewellNamesItsWordsFromWhereItStands) {
   EXPECT_EQ(code[18], std::byte{0});
 }
 
-TEST_P(ShimTable, AFaultInASlotIsSearchedByTheInstructionsOwnPlace) {
+TEST_P(TableAndSlots, AFaultInASlotIsSearchedByTheInstructionsOwnPlace) {
   const auto search = shim_.allocate_slot(Shim::kFaultSearchBytes);
   const auto code = shim_.fault_search(*search);
   ASSERT_TRUE(code);
@@ -229,7 +229,7 @@ TEST_P(ShimTable, AFaultInASlotIsSearchedByTheInstructionsOwnPlace) {
   EXPECT_EQ(RunnableSearch(*code, 0)(slot_.raw() + 1), slot_.raw() + 1) << "nothing may fault yet";
 }
 
-TEST_P(ShimTable, AnAddressThatIsNoTracepointIsNoFarewell) {
+TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoFarewell) {
   raise(0, GuestVirt(0));
 
   EXPECT_EQ(shim_.poll(sink_), 1u);
