@@ -1,0 +1,37 @@
+// The counters of a shim: those that the guest keeps in its mailboxes and control words, with our
+// own. Once the shim is not there any more, the last ones that were read while it was.
+// Used by InstalledShim. Does not: count.
+// Threads: any. Fire context: no.
+#pragma once
+
+#include <mutex>
+
+#include "vmm/shim/mailbox_claims.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_presence.h"
+#include "vmm/shim/shim_region.h"
+#include "vmm/shim/trap_server.h"
+
+namespace ringside::vmm {
+
+class CounterReader {
+ public:
+  CounterReader(const ShimRegion& region, const ShimPresence& presence, const MailboxClaims& claims,
+                const TrapServer& traps)
+      : region_(region), presence_(presence), claims_(claims), traps_(traps) {}
+
+  /// Shim::counters().
+  ShimCounters read() const;
+
+ private:
+  ShimCounters sum() const;
+
+  const ShimRegion& region_;
+  const ShimPresence& presence_;
+  const MailboxClaims& claims_;
+  const TrapServer& traps_;
+  mutable std::mutex lock_;
+  mutable ShimCounters last_;
+};
+
+}  // namespace ringside::vmm

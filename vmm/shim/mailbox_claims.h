@@ -1,0 +1,66 @@
+// The claims of each mailbox that the host has taken and answered, by which two threads that find
+// the same claim serve it once; and what the heads tell beside them of traps that still wait.
+// Used by InstalledShim and its parts. Does not: copy mailboxes, or write to them.
+// Threads: every function from any. Fire context: yes, but for under_way(), have_answers() and
+// quiescent().
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/mailbox_words.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_presence.h"
+#include "vmm/shim/shim_region.h"
+
+namespace ringside::vmm {
+
+class MailboxClaims {
+ public:
+  MailboxClaims(const ShimRegion& region, const ShimPresence& presence)
+      : region_(region), presence_(presence) {}
+
+  /// Whether a head is of a trap that nobody has taken.
+  bool wants_answer(unsigned mailbox, std::uint64_t head) const {
+    return state_of(head) == SHIM_RAISED && is_later(claim_of(head), last_taken(mailbox));
+  }
+  std::uint64_t last_taken(unsigned mailbox) const {
+    return taken_[mailbox].load(std::memory_order_relaxed);
+  }
+  /// False when another thread has taken one since `before` was the last.
+  bool take(unsigned mailbox, std::uint64_t before, std::uint64_t claim) {
+    return taken_[mailbox].compare_exchange_strong(before, claim);
+  }
+  /// Whether no thread has taken a later one.
+  bool is_last_taken(unsigned mailbox, std::uint64_t claim) const {
+    return taken_[mailbox].load() == claim;
+  }
+  std::uint64_t last_answered(unsigned mailbox) const {
+    return answered_[mailbox].load(std::memory_order_relaxed);
+  }
+  /// Before the answer is written; and again, with the word that is there, when it could not be.
+  void note_answered(unsigned mailbox, std::uint64_t claim) {
+    answered_[mailbox].store(claim, std::memory_order_relaxed);
+  }
+
+  /// Whether the last trap that was served there was given up by the guest meanwhile: it has fired,
+  /// and is among the orphans.
+  bool is_fired_late(unsigned mailbox) const;
+  /// As Shim says it.
+  TrapsUnderWay under_way() const;
+  bool have_answers(const TrapsUnderWay& traps) const;
+  bool quiescent() const;
+
+ private:
+  bool is_under_way(unsigned mailbox, std::uint64_t head) const;
+
+  const ShimRegion& region_;
+  const ShimPresence& presence_;
+  // By mailbox: the claim that was last taken to be served, and what `answered` was last seen or
+  // set to.
+  std::array<std::atomic<std::uint64_t>, SHIM_MAILBOXES> taken_{}, answered_{};
+};
+
+}  // namespace ringside::vmm

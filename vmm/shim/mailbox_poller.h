@@ -1,0 +1,58 @@
+// Looks for raised mailboxes and has their traps served: by their heads, and, where memory is only
+// copied and traps come one after the other, by copies of all that a trap needs (copied_looks.h).
+// Most machines use few mailboxes, so those that were never seen in use are looked at seldom.
+// Used by InstalledShim. Does not: serve a trap itself (TrapServer).
+// Threads: poll() on any, one for each share. Fire context: yes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/control_words.h"
+#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_claims.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_presence.h"
+#include "vmm/shim/shim_region.h"
+#include "vmm/shim/trap_server.h"
+
+namespace ringside::vmm {
+
+class MailboxPoller {
+ public:
+  MailboxPoller(const ShimRegion& region, const ShimPresence& presence, const ControlWords& control,
+                const MailboxClaims& claims, TrapServer& traps, unsigned vcpus);
+
+  /// Shim::poll_share().
+  unsigned poll(TrapSink& sink, PollShare share);
+
+ private:
+  /// The mailboxes of one pass.
+  struct Pass {
+    PollShare share;
+    unsigned usual = 0, limit = 0;  // those that are in use, those to look at
+  };
+
+  template <typename Found>
+  void for_each_raised(const Pass& pass, Found found);
+  unsigned poll_heads(TrapSink& sink, const Pass& pass);
+  unsigned poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  bool is_any_raised(const Pass& pass);
+  unsigned serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  void look_up_to(unsigned limit);
+
+  const ShimRegion& region_;
+  const ShimPresence& presence_;
+  const ControlWords& control_;
+  const MailboxClaims& claims_;
+  TrapServer& traps_;
+  std::atomic<unsigned> scan_limit_;                 // mailboxes that polling looks at every time
+  std::vector<std::unique_ptr<CopiedLooks>> looks_;  // by index of the share; none where mapped
+  std::array<std::atomic<unsigned>, SHIM_MAILBOXES> polls_{};  // by index of the share
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,84 @@
+#include "vmm/shim/trap_server.h"
+
+#include <array>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/mailbox_words.h"
+
+namespace ringside::vmm {
+
+void TrapServer::answer(std::uint32_t mailbox, TrapSink& sink) {
+  if (mailbox >= SHIM_MAILBOXES) return;
+  const std::uint64_t head = region_.load(region_.head_at(mailbox));
+  if (!claims_.wants_answer(mailbox, head)) return;
+  const GuestVirt address(region_.load(region_.head_at(mailbox) + SHIM_HEAD_ADDRESS));
+  if (!sink.needs_poller(address)) serve(mailbox, head, sink);
+}
+
+void TrapServer::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
+  MailboxCopy box;
+  const LookTime looked = region_.is_mapped() ? LookTime() : CopiedLooks::Clock::now();
+  // Else the trap has gone on alone and is counted; what came after it is raised anew.
+  if (presence_.copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, sink, looked);
+}
+
+void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink,
+                            LookTime looked) {
+  const std::uint64_t head = box.head.head;
+  const GuestVirt address(box.head.address);
+  const bool known = table_.knows(address);
+  const Trap trap{address, box.head.tsc, GuestVirt(box.head.percpu), registers_of(box),
+                  task_of(box)};
+  // Another thread may serve it, or have served it and later ones while we copied.
+  const std::uint64_t before = claims_.last_taken(mailbox);
+  if (!is_later(claim_of(head), before)) return;
+  if (known && sink.needs_poller(address) && sink.keeps(trap)) return;
+  if (!claims_.take(mailbox, before, claim_of(head))) return;
+  if (before != 0 && box.box.given_up == before) {
+    fired_late_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (known) {
+    sink.on_trap(trap);
+  } else {
+    rejected_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // A guest that gave up on us meanwhile has counted an orphan, and compares with a later claim: no
+  // other trap in the same mailbox takes this answer for its own.
+  const std::uint64_t at = region_.head_at(mailbox) + SHIM_HEAD_ANSWERED;
+  // Another thread serves a later one, so nobody waits for this answer any more.
+  if (!claims_.is_last_taken(mailbox, claim_of(head))) return;
+  // Noted before it is written: the guest's next claim may be another thread's at once.
+  std::uint64_t answered = claims_.last_answered(mailbox);
+  claims_.note_answered(mailbox, claim_of(head));
+  if (last_address_ == address) {
+    region_.end_with(at, answered, claim_of(head));
+    presence_.end(ShimState::GuestLeft);
+  } else if (!write_answer(at, box, answered, claim_of(head), looked)) {
+    claims_.note_answered(mailbox, answered);
+  }
+}
+
+/// As ShimRegion::replace(). The copy of the mailbox has the word that is replaced.
+bool TrapServer::write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
+                              std::uint64_t claim, LookTime looked) {
+  if (box.head.answered != answered) return region_.replace(at, answered, claim);
+  return region_.replace_after_look(at, answered, claim, looked);
+}
+
+std::optional<Registers> TrapServer::waiting(GuestVirt percpu_base) const {
+  if (presence_.state() != ShimState::There) return std::nullopt;
+  std::array<std::uint64_t, SHIM_MAILBOXES> heads;
+  region_.load_heads(heads);
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    if (state_of(heads[i]) != SHIM_RAISED) continue;
+    MailboxCopy box;
+    const bool copied = region_.copy_mailbox(i, heads[i], box);
+    if (copied && box.head.percpu == percpu_base.raw() &&
+        table_.knows(GuestVirt(box.head.address))) {
+      return registers_of(box);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,57 @@
+// Serves one trap: copies its mailbox, takes its claim, hands it to the sink, and writes the
+// answer, for which a vCPU stands still. Used by MailboxPoller and InstalledShim. Does not: look
+// for traps, or know what a tracepoint is for. Threads: every function from any, beside each other,
+// but for end_at(), which is called before the address is shown to the guest. Fire context: yes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_claims.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_presence.h"
+#include "vmm/shim/shim_region.h"
+#include "vmm/shim/shim_table.h"
+
+namespace ringside::vmm {
+
+class TrapServer {
+ public:
+  using LookTime = CopiedLooks::Clock::time_point;
+
+  TrapServer(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
+             MailboxClaims& claims)
+      : region_(region), presence_(presence), table_(table), claims_(claims) {}
+
+  /// The guest leaves its kernel through the tracepoint there: the answer to it is the last write.
+  void end_at(GuestVirt address) { last_address_ = address; }
+
+  /// Shim::answer().
+  void answer(std::uint32_t mailbox, TrapSink& sink);
+  /// Serves the trap whose head this is, from a copy made now.
+  void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+  /// Serves it from a copy that was made by a look that began at `looked`.
+  void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, LookTime looked);
+  /// Shim::waiting().
+  std::optional<Registers> waiting(GuestVirt percpu_base) const;
+
+  /// How many named no tracepoint of ours.
+  std::uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
+  /// How many were served after the guest had given them up, as a later trap there has told.
+  std::uint64_t fired_late() const { return fired_late_.load(std::memory_order_relaxed); }
+
+ private:
+  bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
+                    std::uint64_t claim, LookTime looked);
+
+  ShimRegion& region_;
+  ShimPresence& presence_;
+  const ShimTable& table_;
+  MailboxClaims& claims_;
+  std::optional<GuestVirt> last_address_;
+  std::atomic<std::uint64_t> rejected_{0}, fired_late_{0};
+};
+
+}  // namespace ringside::vmm
