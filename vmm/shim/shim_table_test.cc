@@ -1,6 +1,5 @@
 // The table of tracepoints and the slots, with the code that lies in some of them.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +7,6 @@
 #include <map>
 #include <vector>
 
-#include "vmm/base/check.h"
 #include "vmm/shim/jump_record.h"
 #include "vmm/shim/shim_channel_for_tests.h"
 
@@ -146,35 +144,25 @@ TEST_P(TableAndSlots, KnowsWhichTracepointAJumpsRecordIsOf) {
   EXPECT_EQ(shim_.displaced_from(GuestVirt(place->raw() + JumpRecord::kBytes + 8)), jumps);
 }
 
-/// The code of Shim::fault_search() with a list of ours, as a function of its first argument.
-class RunnableSearch {
- public:
-  RunnableSearch(std::span<const std::byte> code, std::uint64_t first)
-      : page_(mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-                   -1, 0)) {
-    CHECK(page_ != MAP_FAILED);
-    constexpr std::uint8_t kAnswer[] = {0x48, 0x89, 0xf8, 0xc3};  // mov rax, rdi; ret
-    constexpr std::uint32_t kFirst = 0x800;
-    auto* const bytes = static_cast<std::byte*>(page_);
-    std::ranges::copy(code, bytes);
-    std::memcpy(bytes + code.size(), kAnswer, sizeof kAnswer);
-    const std::uint32_t distance = kFirst - 9;
-    std::memcpy(bytes + 5, &distance, sizeof distance);
-    std::memcpy(bytes + kFirst, &first, sizeof first);
-  }
-  RunnableSearch(const RunnableSearch&) = delete;
-  RunnableSearch& operator=(const RunnableSearch&) = delete;
-  ~RunnableSearch() { munmap(page_, kPage); }
+TEST_P(TableAndSlots, AnEntryIsTheHostsAloneUntilItIsPublished) {
+  ShimRegion shared(region_.memory(), layout().place, layout().bytes, layout().data);
+  const ShimPresence presence(shared, layout(), kBase, PlainRegion::gate());
+  ShimTable table(shared, presence, layout());
+  const GuestVirt other(kText.raw() + 0x77);
+  const std::uint64_t& shown = region_.entry(region_.bucket_of(other));
 
-  std::uint64_t operator()(std::uint64_t address) const {
-    // SAFETY: the page begins with code that keeps to the calling convention.
-    return reinterpret_cast<std::uint64_t (*)(std::uint64_t)>(page_)(address);
-  }
+  const auto bucket = table.insert(other, layout().slots);
 
- private:
-  static constexpr std::size_t kPage = 4096;
-  void* page_;
-};
+  ASSERT_TRUE(bucket && *bucket);
+  EXPECT_EQ(**bucket, region_.bucket_of(other));
+  EXPECT_TRUE(table.knows(other));
+  EXPECT_EQ(shown, 0u);
+  ASSERT_TRUE(table.publish(**bucket));
+  EXPECT_EQ(shown, other.raw() & 0xffffffff) << "disabled";
+  const auto again = table.insert(other, layout().slots + 8);
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(*again) << "it has its bucket";
+}
 
 TEST_P(TableAndSlots, AFarewellNamesItsWordsFromWhereItStands) {
   const auto code = shim_.kexec_notice(slot_);
@@ -191,42 +179,6 @@ TEST_P(TableAndSlots, AFarewellNamesItsWordsFromWhereItStands) {
   EXPECT_EQ(code[7], std::byte{1});
   EXPECT_EQ(target(11), offsetof(shim_control, active));
   EXPECT_EQ(code[18], std::byte{0});
-}
-
-TEST_P(TableAndSlots, AFaultInASlotIsSearchedByTheInstructionsOwnPlace) {
-  const auto search = shim_.allocate_slot(Shim::kFaultSearchBytes);
-  const auto code = shim_.fault_search(*search);
-  ASSERT_TRUE(code);
-  ASSERT_EQ(code->size(), Shim::kFaultSearchBytes);
-  for (const std::uint64_t n : {1, 2, 3}) {
-    ASSERT_TRUE(shim_.add_fault(GuestVirt(slot_.raw() + n), GuestVirt(kText.raw() + n)));
-  }
-  std::int32_t distance;
-  std::memcpy(&distance, code->data() + 5, sizeof distance);
-  const std::uint64_t first = search->raw() + 9 + static_cast<std::uint64_t>(distance);
-
-  // The list as the guest reads it, moved to where we can run the code.
-  const auto word = [this](std::uint64_t at) {
-    std::uint64_t value;
-    std::memcpy(&value, bytes().data() + (at - kBase.raw()), sizeof value);
-    return value;
-  };
-  std::vector<std::array<std::uint64_t, 3>> list;
-  for (std::uint64_t at = word(first); at != 0; at = word(at)) {
-    EXPECT_EQ(at % 8, 0u) << "else the guest could see half of it";
-    list.push_back({0, word(at + 8), word(at + 16)});
-  }
-  ASSERT_EQ(list.size(), 3u);
-  for (std::size_t n = 1; n < list.size(); ++n) {
-    list[n - 1][0] = reinterpret_cast<std::uint64_t>(&list[n]);
-  }
-  const RunnableSearch run(*code, reinterpret_cast<std::uint64_t>(list.data()));
-
-  for (const std::uint64_t n : {1, 2, 3}) EXPECT_EQ(run(slot_.raw() + n), kText.raw() + n);
-  for (const std::uint64_t other : {slot_.raw(), slot_.raw() + 4, kText.raw() + 1}) {
-    EXPECT_EQ(run(other), other);
-  }
-  EXPECT_EQ(RunnableSearch(*code, 0)(slot_.raw() + 1), slot_.raw() + 1) << "nothing may fault yet";
 }
 
 TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoFarewell) {

@@ -1,5 +1,5 @@
-// The code of special slots, to the byte: a guest runs it in its kernel. What it does is run by
-// shim_table_test.cc.
+// The code of special slots, to the byte: a guest runs it in its kernel. The search is run by
+// fault_list_test.cc.
 #include "vmm/shim/slot_code.h"
 
 #include <gtest/gtest.h>
