@@ -69,6 +69,13 @@
 #define SHIM_FAULT_SLOT 8   /* address of an instruction in a slot */
 #define SHIM_FAULT_PLACE 16 /* where the kernel knows how to mend its fault */
 
+/* The code of two special slots (slot_code.S): its size, and where in it the instruction ends that
+ * names the word `left` of struct shim_control, or the word that leads to the first fault. */
+#define SHIM_KEXEC_NOTICE_LEFT_END 11
+#define SHIM_KEXEC_NOTICE_BYTES 22
+#define SHIM_FAULT_SEARCH_FIRST_END 9
+#define SHIM_FAULT_SEARCH_BYTES 31
+
 /* The state byte of a head. */
 #define SHIM_FREE 0              /* nobody uses the mailbox */
 #define SHIM_CLAIMED 1           /* being filled, or going on */
@@ -281,12 +288,9 @@ extern "C" {
 /* The assembled shim, embedded at build time (guest-shim/embed.py). */
 extern const unsigned char shim_image[];
 extern const unsigned int shim_image_size;
-/* The code of two special slots (guest-shim/slot_code.S), its size, and where in it the instruction
- * ends that names the word `left`, or the word that leads to the first fault. */
-extern const unsigned char shim_kexec_notice[];
-extern const unsigned int shim_kexec_notice_left_end, shim_kexec_notice_size;
-extern const unsigned char shim_fault_search[];
-extern const unsigned int shim_fault_search_first_end, shim_fault_search_size;
+/* The code of two special slots (guest-shim/slot_code.S). */
+extern const unsigned char shim_kexec_notice[SHIM_KEXEC_NOTICE_BYTES];
+extern const unsigned char shim_fault_search[SHIM_FAULT_SEARCH_BYTES];
 #ifdef __cplusplus
 }
 #endif

@@ -3,8 +3,8 @@
  * here and patches the distances to the words that it names.
  *
  * An instruction names such a word relative to %rip. Its displacement here is the word's offset in
- * what it lies in; the host adds the distance there from the instruction's end, which `number`
- * tells it. Each runs in the guest's kernel, on the stack of that, and leaves all registers and
+ * what it lies in; the host adds the distance there from the instruction's end, which
+ * mailbox_abi.h tells it. Each runs in the guest's kernel, on the stack of that, and leaves all registers and
  * flags as they were, but for what it is there to change.
  */
 #include "guest-shim/mailbox_abi.h"
@@ -18,19 +18,18 @@
 \name:
   .endm
 
-  .macro number name, value:vararg
-  .balign 4
-  public \name
-  .long \value
+/* An error where the code is longer than mailbox_abi.h says; slot_code_test.cc looks for gaps. */
+  .macro ends name, at
+  .org \name + \at
   .endm
 
 /* The guest leaves its kernel: tells the host, and then lets all traps resume at once. MOV to
  * memory touches no register and no flag. Both words are in struct shim_control. */
 public shim_kexec_notice
   movq $1, SHIM_CONTROL_LEFT(%rip)
-left_written:
+  ends shim_kexec_notice, SHIM_KEXEC_NOTICE_LEFT_END
   movq $0, SHIM_CONTROL_ACTIVE(%rip)
-kexec_notice_end:
+  ends shim_kexec_notice, SHIM_KEXEC_NOTICE_BYTES
 
 /* rdi: where a fault happened. Where that is the slot of an entry in the list of faults, it becomes
  * the place that the entry tells. The list: vmm/shim/fault_list.h. */
@@ -38,6 +37,7 @@ public shim_fault_search
   push %rax
   pushfq
   mov 0(%rip), %rax /* the word that leads to the first entry */
+  ends shim_fault_search, SHIM_FAULT_SEARCH_FIRST_END
 next_entry:
   test %rax, %rax
   jz searched
@@ -50,11 +50,6 @@ found:
 searched:
   popfq
   pop %rax
-fault_search_end:
-
-number shim_kexec_notice_left_end, left_written - shim_kexec_notice
-number shim_kexec_notice_size, kexec_notice_end - shim_kexec_notice
-number shim_fault_search_first_end, next_entry - shim_fault_search
-number shim_fault_search_size, fault_search_end - shim_fault_search
+  ends shim_fault_search, SHIM_FAULT_SEARCH_BYTES
 
   .section .note.GNU-stack, "", @progbits

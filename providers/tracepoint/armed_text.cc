@@ -61,7 +61,7 @@ Result<void> ArmedText::arm(vmm::PausedMachine& machine, std::vector<Id> arming,
     stages.push_back(jumps ? Stage::Jumping : Stage::Armed);
   }
   TRY(store.enter_table(entering));
-  store.stand(arming, stages);
+  store.mark_standing(arming, stages);
   std::vector<vmm::VirtualCodeWrite> writes;
   for (const Id id : arming) append_code(writes, store[id].address(), store[id].code());
   TRY(write(machine, writes));

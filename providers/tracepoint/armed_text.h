@@ -49,7 +49,7 @@ class ArmedText {
   /// Whether code of the guest's leads into the shim, since it has copied a jump.
   bool is_copied_by_kprobe() const { return is_copied_by_kprobe_; }
 
-  /// The text as it is in this pause: forget() comes first.
+  /// For whoever holds the table's lock; forget() comes first. The text as it is in this pause.
   const vmm::PageTableReader& reader() const { return reader_; }
 
  private:

@@ -10,7 +10,7 @@
 
 #include "providers/tracepoint/jump_run.h"
 #include "providers/tracepoint/probe_site.h"
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/shim/jump_record.h"
 #include "vmm/shim/shim.h"
@@ -51,7 +51,7 @@ class DisplacedCode {
 
   /// All that there is room for.
   guest_linux::Kernel::AddressRange range() const;
-  std::span<const TracepointTable::Slot> slots() const { return slots_; }
+  std::span<const Slot> slots() const { return slots_; }
 
  private:
   /// Code that was displaced, with all that leads to it, and where in the text it goes on.
@@ -71,7 +71,7 @@ class DisplacedCode {
 
   vmm::Shim& shim_;
   const SpecialSites special_;
-  std::vector<TracepointTable::Slot> slots_;
+  std::vector<Slot> slots_;
   std::vector<DisplacedRange> ranges_;
 };
 

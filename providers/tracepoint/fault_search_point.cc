@@ -4,7 +4,7 @@
 
 namespace ringside::providers {
 
-Result<void> FaultSearchPoint::keep() {
+Result<void> FaultSearchPoint::ensure() {
   if (id_ && store_[*id_].stage != Tracepoint::Stage::Dropped) return {};
   id_ = TRY(store_.add(TRY(text_.search_site())));
   return {};

@@ -1,7 +1,7 @@
-// The tracepoint where the kernel looks up how to mend a fault (sites/fault_search.h): made before
-// the first one whose instruction may fault, and the last to be restored. Used by the tracepoint
-// table and its parts. Does not: find the place, or restore it.
-// Threads: as TracepointStore. Fire context: no.
+// The tracepoint where the kernel looks up how to mend a fault (sites/fault_search.h). Used by the
+// tracepoint table and its parts. Does not: find the place, or restore it.
+// Threads: ensure() on the one that adds tracepoints; all else as TracepointStore.
+// Fire context: no.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,9 @@ class FaultSearchPoint {
   /// Both must outlive it.
   FaultSearchPoint(ProbedText& text, TracepointStore& store) : text_(text), store_(store) {}
 
-  /// Before the first point whose fault the kernel mends; it stays until nobody can be in such a
-  /// slot.
-  Result<void> keep();
-  bool is(const Tracepoint& point) const { return id_ && &point == &store_[*id_]; }
+  /// Makes it unless it is there: before a point whose instruction may fault.
+  Result<void> ensure();
+  bool is_at(const Tracepoint& point) const { return id_ && &point == &store_[*id_]; }
   bool is_armed() const;
   /// Whether it stands once these are armed.
   bool is_there_with(std::span<const TracepointStore::Id> arming) const;

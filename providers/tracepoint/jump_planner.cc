@@ -18,7 +18,7 @@ JumpPlanner::JumpPlanner(const guest_linux::Kernel& kernel, const Parts& parts)
       runs_(parts.text.original(), kernel, parts.text.examiner()),
       in_place_(kernel) {}
 
-void JumpPlanner::use(TracepointTable::FindStanding find, TracepointTable::IsInside is_inside) {
+void JumpPlanner::use(FindStanding find, IsInside is_inside) {
   find_standing_ = std::move(find);
   is_inside_ = std::move(is_inside);
 }
@@ -166,7 +166,7 @@ Result<void> JumpPlanner::narrow(vmm::PausedMachine& machine, std::vector<Id> id
     append_code(writes, point.address(), code);
   }
   TRY(parts_.armed.write(machine, writes));
-  store.narrow(ids);
+  store.mark_narrowed(ids);
   for (const Id id : ids) draining_.push_back(store[id].jump->record);
   return {};
 }

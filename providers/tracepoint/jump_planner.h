@@ -16,8 +16,8 @@
 #include "providers/tracepoint/jump_run.h"
 #include "providers/tracepoint/kept_in_place.h"
 #include "providers/tracepoint/probed_text.h"
-#include "providers/tracepoint/tracepoint.h"
 #include "providers/tracepoint/tracepoint_store.h"
+#include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
@@ -39,7 +39,7 @@ class JumpPlanner {
   JumpPlanner(const guest_linux::Kernel& kernel, const Parts& parts);
 
   /// Until then there are no jumps.
-  void use(TracepointTable::FindStanding find, TracepointTable::IsInside is_inside);
+  void use(FindStanding find, IsInside is_inside);
   /// Makes the records of jumps that may come to stand.
   void prepare();
 
@@ -72,9 +72,9 @@ class JumpPlanner {
   const Parts parts_;
   JumpRunFinder runs_;
   KeptInPlace in_place_;
-  std::deque<Jump> jumps_;                       // points know them by address
-  TracepointTable::FindStanding find_standing_;  // none: no jumps
-  TracepointTable::IsInside is_inside_;
+  std::deque<Jump> jumps_;      // points know them by address
+  FindStanding find_standing_;  // none: no jumps
+  IsInside is_inside_;
   std::optional<std::vector<GuestVirt>> standing_;  // in this pause
   std::vector<AddressRange> draining_;              // records of jumps that arming has narrowed
 };

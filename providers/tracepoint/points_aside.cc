@@ -10,7 +10,7 @@ Result<bool> PointsAside::step_aside(vmm::PausedMachine& machine, GuestVirt at) 
   const TracepointStore& store = parts_.store;
   // Where faults are searched our int3 stays: the guest's kernel refuses its kprobe then.
   const auto reaches = [this, at](const Tracepoint& point) {
-    return point.is_in_function_of(at) && !parts_.search.is(point);
+    return point.is_in_function_of(at) && !parts_.search.is_at(point);
   };
   std::vector<Id> leaving;
   for (const Id id : store.standing()) {

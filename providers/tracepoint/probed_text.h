@@ -42,6 +42,8 @@ class ProbedText {
   bool is_changing(guest_linux::KprobeTable::Changes changes) const;
 
   const OriginalText& original() const { return original_; }
+  /// For the thread that adds tracepoints: a reader keeps translations without a lock. Whoever
+  /// holds the table's lock has another one (ArmedText::reader()).
   const vmm::PageTableReader& live() const { return live_; }
   const guest_linux::KprobeTable& kprobe_table() const { return original_.kprobe_table(); }
   SiteExaminer& examiner() { return examiner_; }

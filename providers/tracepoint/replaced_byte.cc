@@ -12,9 +12,8 @@ namespace {
 
 using Code = std::span<const std::byte>;
 
-/// So many bytes may lie before the instruction: of Shim::kexec_notice(), two moves of 11 bytes,
-/// and of Shim::fault_search().
-constexpr std::size_t kBefore[] = {0, 22, vmm::Shim::kFaultSearchBytes};
+/// So many bytes may lie before the instruction: of Shim::kexec_notice() and Shim::fault_search().
+constexpr std::size_t kBefore[] = {0, vmm::Shim::kKexecNoticeBytes, vmm::Shim::kFaultSearchBytes};
 
 bool is_in_slot(Code instruction, GuestVirt address, Code code, GuestVirt slot) {
   const auto moved = disasm::relocate(instruction, address, slot);

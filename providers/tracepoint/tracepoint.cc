@@ -74,13 +74,13 @@ const Result<std::optional<GuestVirt>>& TracepointTable::kexec_site() const {
   return state_->text.kexec_site();
 }
 
-std::span<const TracepointTable::Slot> TracepointTable::slots() const {
+std::span<const Slot> TracepointTable::slots() const {
   return state_->displaced.slots();
 }
 
 Result<TracepointId> TracepointTable::add(const ProbeSite& site) {
   const std::lock_guard lock(state_->lock);
-  if (site.may_fault()) TRY(state_->search.keep());
+  if (site.may_fault()) TRY(state_->search.ensure());
   return TracepointId{TRY(state_->store.add(site))};
 }
 
@@ -166,7 +166,7 @@ Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
   State& s = *state_;
   const std::lock_guard lock(s.lock);
   s.aside.forget();
-  return s.armed.restore(machine, [&s](const Tracepoint& point) { return !s.search.is(point); });
+  return s.armed.restore(machine, [&s](const Tracepoint& point) { return !s.search.is_at(point); });
 }
 
 bool TracepointTable::searches_faults() const {

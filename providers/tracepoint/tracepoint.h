@@ -8,12 +8,11 @@
 // Writes: one byte of live text per tracepoint, int3, or the five of a jump, and what was there
 // back; nothing else.
 // Threads: one at a time, but for drop_changed(), stands_in_function(), step_aside(), step_back(),
-// has_displaced() and keep_in_place(), which may come beside all others.
+// has_displaced(), keep_in_place() and kprobe_table(), which may come beside all others.
 // Fire context: no.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
@@ -30,14 +30,6 @@
 #include "vmm/shim/shim.h"
 
 namespace ringside::providers {
-
-struct TracepointId {
-  std::uint32_t value = 0;
-  auto operator<=>(const TracepointId&) const = default;
-};
-
-/// The code that arming writes.
-enum class TrapForm : std::uint8_t { Breakpoints, JumpsWhereTheyMay };
 
 class TracepointTable {
  public:
@@ -65,14 +57,7 @@ class TracepointTable {
   /// that the guest leaves (Shim::kexec_notice), before its instruction runs and whoever listens.
   const Result<std::optional<GuestVirt>>& kexec_site() const;
   std::size_t size() const;
-  /// Where the displaced instructions run: slot, its size, the instruction's own place and length.
-  /// One for each instruction that a jump has displaced, and one for where its record begins.
-  struct Slot {
-    GuestVirt begin;
-    std::uint32_t size = 0;
-    GuestVirt address;
-    std::uint8_t length = 0;
-  };
+  /// Also one for each instruction that a jump has displaced, and one for where its record begins.
   std::span<const Slot> slots() const;
 
   /// Tracepoints in this text are gone, since the guest has loaded a module there. Those that were
@@ -82,12 +67,6 @@ class TracepointTable {
   /// Reads again where the guest's own kprobes stand: before many sites are examined, for the guest
   /// goes on.
   void look_again();
-  /// Tells all places in some ranges at which somebody in the guest may go on.
-  using FindStanding = std::function<Result<std::vector<GuestVirt>>(
-      vmm::PausedMachine&, std::span<const guest_linux::Kernel::AddressRange>)>;
-  /// Whether somebody is in that code, by the unwinder where a word leads there.
-  using IsInside =
-      std::function<Result<bool>(vmm::PausedMachine&, guest_linux::Kernel::AddressRange)>;
   /// From now on arm() makes jumps where it can.
   void use_jumps(FindStanding find, IsInside is_inside);
   /// Makes the records of jumps that arm() may write. Before the pause.
@@ -102,7 +81,7 @@ class TracepointTable {
   /// moment.
   using Changes = guest_linux::KprobeTable::Changes;
   bool is_text_changing(vmm::PausedMachine& machine, Changes changes = Changes::OfText) const;
-  /// For looks of one's own, by a reader of one's own. It never changes: on any thread.
+  /// The guest's list of kprobes, for a reader of the caller's own. It never changes: any thread.
   const guest_linux::KprobeTable& kprobe_table() const;
   /// Writes int3, or a jump, over every tracepoint that is used and not armed, in this one pause,
   /// and looks whether it is there then; not while is_text_changing(). Without find_standing() all

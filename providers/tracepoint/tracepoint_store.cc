@@ -114,7 +114,7 @@ void TracepointStore::leave_table(Tracepoint& point) {
   if (std::exchange(point.is_in_table, false)) shim_.disable_entry(point.address());
 }
 
-void TracepointStore::stand(std::span<const Id> ids, std::span<const Stage> stages) {
+void TracepointStore::mark_standing(std::span<const Id> ids, std::span<const Stage> stages) {
   for (std::size_t n = 0; n < ids.size(); ++n) points_[ids[n]].stage = stages[n];
   const auto before = static_cast<std::ptrdiff_t>(standing_.size());
   standing_.insert(standing_.end(), ids.begin(), ids.end());
@@ -122,7 +122,7 @@ void TracepointStore::stand(std::span<const Id> ids, std::span<const Stage> stag
                              [this](Id id) { return points_[id].address(); });
 }
 
-void TracepointStore::narrow(std::span<const Id> ids) {
+void TracepointStore::mark_narrowed(std::span<const Id> ids) {
   for (const Id id : ids) points_[id].stage = Stage::Armed;
 }
 

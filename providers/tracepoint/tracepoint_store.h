@@ -98,9 +98,9 @@ class TracepointStore final : public OriginalText::ReplacedText {
   void leave_table(Id id) { leave_table(points_[id]); }
 
   /// They stand, each at the stage of the same place. They come in the order of their addresses.
-  void stand(std::span<const Id> ids, std::span<const Tracepoint::Stage> stages);
+  void mark_standing(std::span<const Id> ids, std::span<const Tracepoint::Stage> stages);
   /// Jumps that are int3s by now.
-  void narrow(std::span<const Id> ids);
+  void mark_narrowed(std::span<const Id> ids);
   /// Those that stand, and for which restored(point), do not any more.
   void retire(const Which& restored);
   /// Those without users that do not stand; and all that do not.

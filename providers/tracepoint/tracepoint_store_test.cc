@@ -24,7 +24,7 @@ class StoredTracepoints : public Tracepoints {
   }
   void stand(const std::vector<Id>& ids) {
     ASSERT_TRUE(store_.enter_table(ids));
-    store_.stand(ids, std::vector(ids.size(), Tracepoint::Stage::Armed));
+    store_.mark_standing(ids, std::vector(ids.size(), Tracepoint::Stage::Armed));
   }
   std::vector<Id> standing() const { return {store_.standing().begin(), store_.standing().end()}; }
 

@@ -17,6 +17,7 @@
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
 #include "providers/tracer/panic_watch.h"
+#include "providers/tracer/trap_form.h"
 #include "providers/tracer/trap_points.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"

@@ -29,6 +29,7 @@
 #include "providers/provider.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/trace_statistics.h"
+#include "providers/tracer/trap_form.h"
 #include "vmm/linux/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"

@@ -18,7 +18,7 @@ namespace ringside::providers {
 namespace {
 
 constexpr unsigned kTrapVcpus = 2;
-constexpr std::uint64_t kTrapText = 0x100000, kMutex = 0x180000, kProbes = 0x181000;
+constexpr std::uint64_t kTrapText = 0x100000, kMutex = 0x180000, kPlaces = 0x181000;
 constexpr GuestVirt kSlots{kKernelBase + 0x200000};
 
 /// Text of `steady` and `switched`: push rbp; ret.
@@ -159,7 +159,7 @@ class PointsThatComeAndGo : public ::testing::Test {
     symbols.add_module({"vmlinux", kernel_address(kTrapText), 0x1000, 0},
                        {{kSteady, 64, "steady", 't', 0},
                         {kSwitched, 64, "switched", 't', 0},
-                        {kernel_address(kProbes), 0, "kprobe_table", 'b', 0},
+                        {kernel_address(kPlaces), 0, "kprobe_table", 'b', 0},
                         {kernel_address(kMutex), 0, "text_mutex", 'D', 0}});
     symbols.seal();
     guest_linux::fakes::add_kprobe_types(kernel_.own_types());

@@ -22,7 +22,7 @@ const std::uint8_t* octets(Bytes bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-/// Their sizes are unsigned int.
+/// For libraries whose sizes are unsigned int.
 unsigned counted(std::size_t size) {
   return static_cast<unsigned>(std::min<std::size_t>(size, std::numeric_limits<int>::max()));
 }

@@ -19,13 +19,16 @@ class PackedStream {
   /// At the start of a stream of this packing (packing_of(), unpack.h). Null for another packing,
   /// or without memory.
   static std::unique_ptr<PackedStream> open(std::string_view packing);
+  PackedStream() = default;
+  PackedStream(const PackedStream&) = delete;
+  PackedStream& operator=(const PackedStream&) = delete;
   virtual ~PackedStream() = default;
 
   struct Step {
     enum Result : std::uint8_t { GoesOn, Ends, Fails } result;
     std::size_t taken, filled;  // of `in`, of `out`
   };
-  /// One call of the library. No more than 2 GiB of `in` are looked at.
+  /// One call of the library, which may leave some of `in`.
   virtual Step step(std::span<const std::byte> in, std::span<std::byte> out) = 0;
 };
 

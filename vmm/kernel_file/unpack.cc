@@ -19,14 +19,12 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Buffer = std::span<std::byte>;
 
-/// Unpacks what is packed so into `out`; returns how many bytes, or empty for bad data.
-using Unpacker = std::optional<std::size_t> (*)(std::string_view packing, Bytes packed, Buffer out);
+/// Unpacks into `out`; returns how many bytes, or empty for bad data.
+using Unpacker = std::optional<std::size_t> (*)(Bytes packed, Buffer out);
 
-std::optional<std::size_t> unpack_stream(std::string_view packing, Bytes packed, Buffer out) {
-  const auto stream = PackedStream::open(packing);
-  if (!stream) return std::nullopt;
+std::optional<std::size_t> unpack_stream(PackedStream& stream, Bytes packed, Buffer out) {
   std::byte spare{};  // the end may come after the last byte
-  const StreamEnd end = run_stream(*stream, packed, [&](std::size_t unpacked) {
+  const StreamEnd end = run_stream(stream, packed, [&](std::size_t unpacked) {
     if (unpacked > out.size()) return Buffer();
     return unpacked < out.size() ? out.subspan(unpacked) : Buffer(&spare, 1);
   });
@@ -34,7 +32,7 @@ std::optional<std::size_t> unpack_stream(std::string_view packing, Bytes packed,
   return end.unpacked;
 }
 
-std::optional<std::size_t> unpack_zstd(std::string_view, Bytes packed, Buffer out) {
+std::optional<std::size_t> unpack_zstd(Bytes packed, Buffer out) {
   const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
   if (ZSTD_isError(frame) != 0) return std::nullopt;
   const std::size_t size = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
@@ -43,7 +41,7 @@ std::optional<std::size_t> unpack_zstd(std::string_view, Bytes packed, Buffer ou
 }
 
 /// The legacy frame (lz4 -l): a magic number, then blocks with their packed size before them.
-std::optional<std::size_t> unpack_lz4(std::string_view, Bytes packed, Buffer out) {
+std::optional<std::size_t> unpack_lz4(Bytes packed, Buffer out) {
   constexpr std::size_t kMostBlock = std::size_t{8} << 20;  // unpacked, by the frame's definition
   std::size_t done = 0;
   packed = packed.subspan(4);
@@ -65,21 +63,20 @@ std::optional<std::size_t> unpack_lz4(std::string_view, Bytes packed, Buffer out
 
 struct Packing {
   std::string_view name, magic;
-  Unpacker unpacker;
+  Unpacker unpacker = nullptr;  // none: PackedStream knows it, or nobody
 };
 
 using std::string_view_literals::operator""sv;
 constexpr std::array kPackings{
-    Packing{"gzip", "\x1f\x8b"sv, unpack_stream},
+    Packing{"gzip", "\x1f\x8b"sv},
     Packing{"xz",
             "\xfd"
-            "7zXZ\0"sv,
-            unpack_stream},
+            "7zXZ\0"sv},
     Packing{"zstd", "\x28\xb5\x2f\xfd"sv, unpack_zstd},
     Packing{"lz4", "\x02\x21\x4c\x18"sv, unpack_lz4},
-    Packing{"bzip2", "BZh"sv, unpack_stream},
-    Packing{"lzma", "\x5d\0\0"sv, unpack_stream},
-    Packing{"LZO", "\x89LZO"sv, nullptr},
+    Packing{"bzip2", "BZh"sv},
+    Packing{"lzma", "\x5d\0\0"sv},
+    Packing{"LZO", "\x89LZO"sv},
 };
 
 const Packing* find_packing(Bytes bytes) {
@@ -101,7 +98,8 @@ std::string_view packing_of(Bytes bytes) {
 Result<std::vector<std::byte>> unpack(Bytes packed) {
   const Packing* packing = find_packing(packed);
   if (packing == nullptr) return fail(ErrorCode::Unsupported, "packed in a way we do not know");
-  if (packing->unpacker == nullptr) {
+  const auto stream = PackedStream::open(packing->name);
+  if (packing->unpacker == nullptr && stream == nullptr) {
     return fail(ErrorCode::Unsupported,
                 fmt::format("packed with {}, which we cannot read", packing->name));
   }
@@ -113,7 +111,8 @@ Result<std::vector<std::byte>> unpack(Bytes packed) {
   // Real kernels pack to a fourth or less. A file of a few bytes may not make us take a gigabyte.
   if (size == 0 || size > kMostUnpacked || size / 1024 > packed.size()) return damaged();
   std::vector<std::byte> bytes(size);
-  const auto got = packing->unpacker(packing->name, packed, bytes);
+  const auto got =
+      stream != nullptr ? unpack_stream(*stream, packed, bytes) : packing->unpacker(packed, bytes);
   if (!got || *got != size) return damaged();
   return bytes;
 }

@@ -1,6 +1,6 @@
 // The counters of a shim: those that the guest keeps in its mailboxes and control words, with our
 // own. Once the shim is not there any more, the last ones that were read while it was.
-// Used by InstalledShim. Does not: count.
+// Used by InstalledShim. Does not change any counter.
 // Threads: any. Fire context: no.
 #pragma once
 

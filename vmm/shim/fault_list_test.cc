@@ -32,8 +32,8 @@ class RunnableSearch {
     auto* const bytes = static_cast<std::byte*>(page_);
     std::ranges::copy(code, bytes);
     std::memcpy(bytes + code.size(), kAnswer, sizeof kAnswer);
-    const std::uint32_t distance = kFirst - 9;
-    std::memcpy(bytes + 5, &distance, sizeof distance);
+    const std::uint32_t distance = kFirst - SHIM_FAULT_SEARCH_FIRST_END;
+    std::memcpy(bytes + SHIM_FAULT_SEARCH_FIRST_END - sizeof distance, &distance, sizeof distance);
     std::memcpy(bytes + kFirst, &first, sizeof first);
   }
   RunnableSearch(const RunnableSearch&) = delete;

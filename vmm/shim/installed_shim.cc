@@ -29,14 +29,14 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
 }
 
 Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
-  if (!ShimTable::has_key(address) || !slots_.has(slot)) {
+  if (!ShimTable::has_key(address) || !slots_.contains(slot)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
   }
   const auto added = TRY(table_.insert(address, slot.offset_from(base_)));
   if (!added) return {};
-  if (slot == kexec_slot_) traps_.end_at(address);
+  if (slot == kexec_slot_) traps_.set_kexec_site(address);
   return table_.publish(*added);
 }
 
@@ -69,7 +69,7 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
 /// An entry need not lead to the slot's first byte.
 std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
-  const auto slot = slots_.around(pc.offset_from(base_));
+  const auto slot = slots_.slot_at(pc.offset_from(base_));
   if (!slot) return std::nullopt;
   const auto tracepoint = table_.tracepoint_in(slot->begin, slot->end);
   return tracepoint ? tracepoint : jumped_from(slot->begin);

@@ -2,8 +2,8 @@
 // (vmm/shim/shim.h). Made by shim_install.cc; everybody else sees vmm/shim/shim.h. It joins the
 // parts, each of which has its state for itself: whether the shim is there (shim_presence.h),
 // slots, table, faults, the words that control it, and from claims over one trap to polling all
-// that serves. Does not: more than to forward, but where two parts meet. Fire context and threads:
-// as vmm/shim/shim.h says.
+// that serves. A function that needs one part alone only forwards. Fire context and threads: as
+// vmm/shim/shim.h says.
 #pragma once
 
 #include <cstddef>

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "guest-shim/mailbox_abi.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
@@ -149,12 +150,13 @@ class Shim {
 
   /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
   /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
-  /// flag.
+  /// flag. kKexecNoticeBytes long.
   virtual std::vector<std::byte> kexec_notice(GuestVirt slot) = 0;
   /// Code for the beginning of a slot at `slot`, kFaultSearchBytes long, for the function that
   /// looks up where a fault is mended: where its first argument is a slot of add_fault(), it
   /// becomes that one's own place. Needs no host; touches no other register, and no flag.
-  static constexpr std::size_t kFaultSearchBytes = 31;
+  static constexpr std::size_t kKexecNoticeBytes = SHIM_KEXEC_NOTICE_BYTES,
+                               kFaultSearchBytes = SHIM_FAULT_SEARCH_BYTES;
   virtual Result<std::vector<std::byte>> fault_search(GuestVirt slot) = 0;
   /// The instruction at `slot` may fault, and the kernel knows how to mend that at `place`.
   virtual Result<void> add_fault(GuestVirt slot, GuestVirt place) = 0;

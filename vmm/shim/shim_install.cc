@@ -106,7 +106,8 @@ Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent pla
   return layout;
 }
 
-void forward_to(SavedGate& gate, GuestVirt handler) {
+/// Makes `ours` the kernel's gate with another handler.
+void point_at(SavedGate& gate, GuestVirt handler) {
   GateDescriptor ours;
   std::memcpy(&ours, gate.bytes.data(), sizeof ours);
   ours.set_handler(handler);
@@ -177,7 +178,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
   const GuestVirt home = mapping.home();
 
-  forward_to(saved, home.wrapping_add(header.entry));
+  point_at(saved, home.wrapping_add(header.entry));
   header = complete(header, facts, home, layout);
   own(header, machine);
   TRY(fill_region(memory, header, layout));
@@ -201,7 +202,7 @@ Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
   auto occupied = slots_around(places, place());
   if (!occupied) return fail(ErrorCode::Invalid, "somebody is in the stub's own code");
 
-  forward_to(saved, home_.wrapping_add(header.entry));
+  point_at(saved, home_.wrapping_add(header.entry));
   header = complete(header, facts, home_, layout_);
   own(header, machine);
   TRY(clear_other_slots(machine, layout_, *occupied));

@@ -1,10 +1,10 @@
 // Whether the shim is still in the guest's memory, by four signs: the guest's own word that it
-// leaves its kernel, the timeout that we wrote, the gate, and the header. In place where guest RAM
-// is mapped here, else by copies, where a look takes as long as all else of a firing: so it is made
-// by the call that copies mailboxes, and left out for kSeenFor. A shim that is not there once is
-// not there for ever.
-// Used by InstalledShim and its parts, which ask it before each write. Does not: write to
-// mailboxes, table or slots. Threads: every function from any, but for those of a paused machine.
+// leaves its kernel, the timeout that we wrote, the gate, and the header. It looks in place where
+// guest RAM is mapped here, else by copies. A shim that was found gone never comes back. Also takes
+// leave: gives the gate back to the kernel.
+// Used by InstalledShim and its parts, which ask before each write (kSeenFor has the exception).
+// Does not: write to mailboxes, table or slots. Threads: every function from any, but for those of
+// a paused machine.
 // Fire context: yes, but for those of a paused machine.
 #pragma once
 
@@ -55,8 +55,8 @@ class ShimPresence {
   /// Somebody found out in another way than by a look.
   void end(ShimState state) { state_.store(state, std::memory_order_relaxed); }
 
-  /// Copies the mailbox of a trap, as ShimRegion does, and looks: by copies, each call takes longer
-  /// than all the rest of a firing. False when the shim is not there, too.
+  /// Copies the mailbox of a trap, as ShimRegion does, and looks by the same call. False when the
+  /// shim is not there, too.
   [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   /// Lets `looks` look at the first mailboxes, and looks by the same call. False once the shim is
   /// not there any more.

@@ -54,7 +54,7 @@ Result<std::uint64_t> ShimSlots::allocate_words(std::size_t words) {
   return round_up(begin.offset_from(base_), kWord);
 }
 
-bool ShimSlots::has(GuestVirt slot) const {
+bool ShimSlots::contains(GuestVirt slot) const {
   const std::uint64_t offset = slot.offset_from(base_);
   return offset >= layout_.slots && offset < layout_.slots + slot_bytes_;
 }
@@ -70,7 +70,7 @@ Result<void> ShimSlots::write(GuestVirt slot, std::span<const std::byte> code) {
   return {};
 }
 
-std::optional<SlotExtent> ShimSlots::around(std::uint64_t offset) const {
+std::optional<SlotExtent> ShimSlots::slot_at(std::uint64_t offset) const {
   SlotExtent slot{0, layout_.bytes};
   const std::lock_guard looking(begins_lock_);
   const auto next = std::ranges::upper_bound(begins_, offset);

@@ -1,8 +1,8 @@
 // The slots of a shim: where the next one begins, and in which one an address lies. What somebody
 // was inside of when the shim was taken over is never handed out.
 // Used by InstalledShim and its parts. Does not: know what lies in a slot, or give one back.
-// Threads: around() on any; all else by one at a time, beside it.
-// Fire context: around() yes, everything else no.
+// Threads: slot_at() on any; all else by one at a time, beside it.
+// Fire context: slot_at() yes, everything else no.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ class ShimSlots {
   /// Shim::slot_room().
   std::uint64_t room() const { return layout_.slots_bytes - slot_bytes_; }
   /// Whether the address lies where slots were handed out.
-  bool has(GuestVirt slot) const;
+  bool contains(GuestVirt slot) const;
   /// Shim::write_slot().
   Result<void> write(GuestVirt slot, std::span<const std::byte> code);
   /// The slot in which an offset from the header lies; empty before the first one.
-  std::optional<SlotExtent> around(std::uint64_t offset) const;
+  std::optional<SlotExtent> slot_at(std::uint64_t offset) const;
   /// Up to where bytes of ours may lie, from the first slot on.
   std::uint64_t used_bytes() const;
 

@@ -56,26 +56,26 @@ TEST(ShimSlots, AreHadFromTheFirstToTheLastThatWasHandedOut) {
   SlotsAlone alone;
   const GuestVirt first = *alone.slots.allocate(8), second = *alone.slots.allocate(4);
 
-  EXPECT_TRUE(alone.slots.has(first) && alone.slots.has(second.wrapping_add(3)));
-  EXPECT_FALSE(alone.slots.has(second.wrapping_add(4)));
-  EXPECT_FALSE(alone.slots.has(first.wrapping_sub(1)));
+  EXPECT_TRUE(alone.slots.contains(first) && alone.slots.contains(second.wrapping_add(3)));
+  EXPECT_FALSE(alone.slots.contains(second.wrapping_add(4)));
+  EXPECT_FALSE(alone.slots.contains(first.wrapping_sub(1)));
 }
 
 TEST(ShimSlots, LieAroundTheAddressesInThem) {
   SlotsAlone alone;
   const std::uint64_t begin = alone.layout().slots;
-  EXPECT_FALSE(alone.slots.around(begin)) << "there is none yet";
+  EXPECT_FALSE(alone.slots.slot_at(begin)) << "there is none yet";
   (void)alone.allocate(8);
   (void)alone.allocate(4);
 
-  const auto first = alone.slots.around(begin + 7), last = alone.slots.around(begin + 9);
+  const auto first = alone.slots.slot_at(begin + 7), last = alone.slots.slot_at(begin + 9);
 
   ASSERT_TRUE(first && last);
   EXPECT_EQ(first->begin, begin);
   EXPECT_EQ(first->end, begin + 8);
   EXPECT_EQ(last->begin, begin + 8);
   EXPECT_EQ(last->end, alone.layout().bytes);
-  EXPECT_FALSE(alone.slots.around(begin - 1));
+  EXPECT_FALSE(alone.slots.slot_at(begin - 1));
 }
 
 TEST(ShimSlots, WordsAreAlignedWhateverLiesBeforeThem) {
@@ -86,7 +86,7 @@ TEST(ShimSlots, WordsAreAlignedWhateverLiesBeforeThem) {
     const auto words = alone.slots.allocate_words(3);
     ASSERT_TRUE(words);
     EXPECT_EQ(*words % 8, 0u);
-    EXPECT_TRUE(alone.slots.has(kSlotsBase.wrapping_add(*words + 23)));
+    EXPECT_TRUE(alone.slots.contains(kSlotsBase.wrapping_add(*words + 23)));
   }
 }
 

@@ -164,24 +164,7 @@ TEST_P(TableAndSlots, AnEntryIsTheHostsAloneUntilItIsPublished) {
   EXPECT_FALSE(*again) << "it has its bucket";
 }
 
-TEST_P(TableAndSlots, AFarewellNamesItsWordsFromWhereItStands) {
-  const auto code = shim_.kexec_notice(slot_);
-
-  // movq $1, left(%rip); movq $0, active(%rip)
-  ASSERT_EQ(code.size(), 22u);
-  const auto target = [&](std::size_t instruction) {
-    std::int32_t displacement;
-    std::memcpy(&displacement, code.data() + instruction + 3, sizeof displacement);
-    return slot_.raw() + instruction + 11 + static_cast<std::uint64_t>(displacement) - kBase.raw() -
-           layout().data;
-  };
-  EXPECT_EQ(target(0), offsetof(shim_control, left));
-  EXPECT_EQ(code[7], std::byte{1});
-  EXPECT_EQ(target(11), offsetof(shim_control, active));
-  EXPECT_EQ(code[18], std::byte{0});
-}
-
-TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoFarewell) {
+TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoNoticeOfKexec) {
   raise(0, GuestVirt(0));
 
   EXPECT_EQ(shim_.poll(sink_), 1u);

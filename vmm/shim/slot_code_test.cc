@@ -30,7 +30,7 @@ TEST(SlotCode, AKexecNoticeWritesTwoWordsThatLieBeforeIt) {
                   }));
 }
 
-TEST(SlotCode, AFaultSearchBeginsAtAWordThatLiesBehindIt) {
+TEST(SlotCode, AFaultSearchBeginsAtAWordThatLiesAfterIt) {
   const auto code = fault_search_code(kCodeSlot, GuestVirt(0xffffffff9f201028));
 
   EXPECT_EQ(code, bytes_of({

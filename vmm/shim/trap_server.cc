@@ -50,7 +50,7 @@ void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& 
   // Noted before it is written: the guest's next claim may be another thread's at once.
   std::uint64_t answered = claims_.last_answered(mailbox);
   claims_.note_answered(mailbox, claim_of(head));
-  if (last_address_ == address) {
+  if (is_kexec_site(address)) {
     region_.end_with(at, answered, claim_of(head));
     presence_.end(ShimState::GuestLeft);
   } else if (!write_answer(at, box, answered, claim_of(head), looked)) {

@@ -1,7 +1,7 @@
 // Serves one trap: copies its mailbox, takes its claim, hands it to the sink, and writes the
 // answer, for which a vCPU stands still. Used by MailboxPoller and InstalledShim. Does not: look
-// for traps, or know what a tracepoint is for. Threads: every function from any, beside each other,
-// but for end_at(), which is called before the address is shown to the guest. Fire context: yes.
+// for traps, or know what a tracepoint is for. Threads: every function from any, beside each other.
+// Fire context: yes.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,10 @@ class TrapServer {
       : region_(region), presence_(presence), table_(table), claims_(claims) {}
 
   /// The guest leaves its kernel through the tracepoint there: the answer to it is the last write.
-  void end_at(GuestVirt address) { last_address_ = address; }
+  /// Before the guest can see that tracepoint.
+  void set_kexec_site(GuestVirt address) {
+    kexec_site_.store(address.raw(), std::memory_order_relaxed);
+  }
 
   /// Shim::answer().
   void answer(std::uint32_t mailbox, TrapSink& sink);
@@ -43,6 +46,11 @@ class TrapServer {
   std::uint64_t fired_late() const { return fired_late_.load(std::memory_order_relaxed); }
 
  private:
+  /// The guest may say any address, 0 too.
+  bool is_kexec_site(GuestVirt address) const {
+    const std::uint64_t site = kexec_site_.load(std::memory_order_relaxed);
+    return site != 0 && site == address.raw();
+  }
   bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
                     std::uint64_t claim, LookTime looked);
 
@@ -50,7 +58,7 @@ class TrapServer {
   ShimPresence& presence_;
   const ShimTable& table_;
   MailboxClaims& claims_;
-  std::optional<GuestVirt> last_address_;
+  std::atomic<std::uint64_t> kexec_site_{0};  // 0: none
   std::atomic<std::uint64_t> rejected_{0}, fired_late_{0};
 };
 

@@ -9,7 +9,8 @@
 //           6.4 to 7.0   type 8-10 {undefined, end, call, regs, partial regs}, signal 11
 //           since 7.1    the same with other numbers for registers
 // The entries themselves tell the form of a table, never the kernel's version.
-// Used by stack_tables.h, which keeps them, and stack_walk.h, which follows them. Fire context: no.
+// Used by stack_tables.h, which keeps them, and stack_walk.h, which follows them.
+// Fire context: the functions no.
 #pragma once
 
 #include <cstddef>

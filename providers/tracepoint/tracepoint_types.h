@@ -1,0 +1,37 @@
+// Types that the tracepoint table (tracepoint.h) and its parts share with those that use it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+
+namespace ringside::providers {
+
+struct TracepointId {
+  std::uint32_t value = 0;
+  auto operator<=>(const TracepointId&) const = default;
+};
+
+/// Where a displaced instruction runs: the slot, its size, the instruction's own place and length.
+struct Slot {
+  GuestVirt begin;
+  std::uint32_t size = 0;
+  GuestVirt address;
+  std::uint8_t length = 0;
+};
+
+/// Tells all places in some ranges at which somebody in the guest may go on.
+using FindStanding = std::function<Result<std::vector<GuestVirt>>(
+    vmm::PausedMachine&, std::span<const guest_linux::Kernel::AddressRange>)>;
+/// Whether somebody is in that code, by the unwinder where a word leads there.
+using IsInside =
+    std::function<Result<bool>(vmm::PausedMachine&, guest_linux::Kernel::AddressRange)>;
+
+}  // namespace ringside::providers
