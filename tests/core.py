@@ -3,9 +3,17 @@ part of the project by its quickest witness, each kernel and each number of CPUs
 of both suites takes an hour and a half there; --nightly runs it, and so does --ci where there are
 processors for it. Of live it names what is left out.
 
+There the build before the tests leaves out the unit tests, which are only built with the address
+sanitizer: core.py BUILD names the targets of a build folder that are left.
+
 A word is the beginning of the names of classes or of tests. Those of vm stand in the order in which
 they run: what is left when the time is over is skipped.
 """
+
+import json
+import pathlib
+import subprocess
+import sys
 
 
 def some(group, *names):
@@ -49,3 +57,23 @@ LIVE = "-" + ":".join((
 NESTED = (
     "nested.", "test_attach.Attached.test_a_guest", "test_guests.Guests.test_counts_by_exits_on_two",
     "test_boot_tracing.BootTracing.test_initcalls_of_6_12")
+
+
+def programs_and_data(targets, tests):
+    """The files that a build makes by default, less the unit tests, by meson's lists of targets and tests."""
+    unit = {test["cmd"][0] for test in tests
+            if any(name.rpartition(":")[2] == "unit" for name in test["suite"])}
+    return [name for target in targets if target["build_by_default"] and target["type"] != "static library"
+            for name in target["filename"] if name not in unit]
+
+
+def introspect(build, what):
+    """meson's list of a build folder."""
+    return json.loads(subprocess.run(["meson", "introspect", f"--{what}", build], check=True,
+                                     capture_output=True).stdout)
+
+
+if __name__ == "__main__":
+    BUILD = pathlib.Path(sys.argv[1]).resolve()
+    NAMES = programs_and_data(introspect(BUILD, "targets"), introspect(BUILD, "tests"))
+    print(*(pathlib.Path(name).relative_to(BUILD) for name in NAMES))

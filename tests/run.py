@@ -12,9 +12,9 @@ with KVM. The last two run at the same time where there are processors for it.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
 which is made and kept up to date. With --ci: everything but what takes long (RINGSIDE_QUICK=1 in the
-environment: vm/ringside.py), clang-tidy (tidy.py) over the program, and, where there are processors for
-it, what the address sanitizer watches; with --nightly everything, clang-tidy over every source and every
-sanitizer. A test that fails in these two runs once more, a few at most (retries.py). With --minutes,
+environment: vm/ringside.py), clang-tidy (tidy.py) over the program, and what the address sanitizer
+watches, on few processors the unit tests alone, and those only so; with --nightly everything, clang-tidy
+over every source and every sanitizer. A test that fails in these two runs once more, a few at most (retries.py). With --minutes,
 which --ci sets, classes that boot guests and have not begun by then are skipped, and said to be.
 """
 
@@ -42,18 +42,20 @@ from retries import Retries
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITES = ("unit", "golden", "live", "vm", "nested")
-CORE_ORDER = ("unit", "golden", "tidy", "live", "nested", "vm")
+# On few processors: what needs no guest comes before what would have to share processors with guests.
+ORDER_ON_FEW = ("unit", "golden", "address", "thread", "tidy", "live", "nested", "vm")
 ROOT = HERE.parent
 # Half, since a guest and the tracer beside it keep more than one processor busy.
 VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 # On fewer, guests that share them with others are ten times slower, not two: what they trap into is not
-# running. So nothing runs beside them there, and --ci leaves the address sanitizer out, which would take
-# it beyond the time that build machines give.
+# running. So nothing runs beside them there, and --ci builds the unit tests with the address sanitizer
+# alone: to build them twice would take it beyond the time that build machines are to take.
 ENOUGH_PROCESSORS = 4
 CI_MINUTES = 50  # of the 90 that they give
-CORE_MINUTES = 14  # on few processors, of 20 and little more in all: the build takes eight
+CORE_MINUTES = 21  # on few processors, of less than 30 in all: the build before them takes six
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
 UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
+STYLE_SELECTION = ("--no-suite", "unit", *UNIT_SELECTION)  # all but the unit tests
 RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
 CLASSES = []  # of tests; processes that are forked from this one have them, too
 
@@ -324,6 +326,9 @@ def run_sanitized(name, build, wanted, pattern, retries=Retries()):
              if suite in (wanted or (suite,))]
     try:
         folder = sanitizers.prepare(name, build, pattern, "golden" in names)
+    except FileNotFoundError as error:
+        say(f"run: {error}")
+        return Count(failed=1)
     except subprocess.CalledProcessError as error:
         say(f"run: {error}: see above")
         return Count(failed=1)
@@ -337,12 +342,14 @@ def has_processors():
     return (os.cpu_count() or 1) >= ENOUGH_PROCESSORS
 
 
-def sanitized_in_ci():
-    """The sanitizers of --ci: `address` takes 30 minutes of a processor, which few have not."""
+def names_in_ci(names, nightly):
+    """The names of all that --ci or --nightly runs where suites of these names are wanted, in this order."""
+    names = [*names, "tidy", *(sanitizers.SANITIZERS if nightly else ("address",))]
     if has_processors():
-        return ("address",)
-    say(f"run: on fewer than {ENOUGH_PROCESSORS} processors the address sanitizer is --nightly's")
-    return ()
+        return names
+    if not nightly:
+        say(f"run: on fewer than {ENOUGH_PROCESSORS} processors the unit tests run as `address` alone")
+    return sorted(names, key=ORDER_ON_FEW.index)
 
 
 def parse_options():
@@ -353,8 +360,8 @@ def parse_options():
     parser.add_argument("--sanitize", choices=tuple(sanitizers.SANITIZERS), metavar="NAME",
                         help="build with a sanitizer, address or thread, and run what it watches")
     parser.add_argument("--ci", action="store_true",
-                        help="also clang-tidy over the program, and, with four processors, the address "
-                        "sanitizer; less of what takes long")
+                        help="also clang-tidy over the program, and the address sanitizer; less of what "
+                        "takes long")
     parser.add_argument("--nightly", action="store_true",
                         help="also clang-tidy over every source, and all sanitizers")
     parser.add_argument("--core", action="store_true",
@@ -396,7 +403,9 @@ def main():
         return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until, core.VM if options.core else ())
 
     beside = {"nested": start_nested, "tidy": start_tidy}  # the guests of vm, where there are processors
-    suites = {"unit": lambda: run_meson(build, options.k, UNIT_SELECTION, retries),
+    few = options.ci and not has_processors()
+    unit = STYLE_SELECTION if few else UNIT_SELECTION
+    suites = {"unit": lambda: run_meson(build, options.k, unit, retries),
               "golden": lambda: run_golden(build, options.k),
               "live": lambda: run_meson(build, options.k, ("--suite", "live"), retries,
                                         core.LIVE if options.core else None),
@@ -408,12 +417,10 @@ def main():
                                           core.NESTED if options.core else ())
     names = [name for name in SUITES if name in (options.suite or SUITES)]
     if options.ci or options.nightly:
-        # Before the guests where it would take their processors: they are not to wait for it. There the
-        # classes of vm come last, the most important first, until the time is over.
-        names = [*names, "tidy"] if has_processors() else sorted([*names, "tidy"], key=CORE_ORDER.index)
-        for name in sanitizers.SANITIZERS if options.nightly else sanitized_in_ci():
-            suites[name] = lambda name=name: run_sanitized(name, build, None, options.k, retries)
-            names.append(name)
+        names = names_in_ci(names, options.nightly)
+        for name in sanitizers.SANITIZERS:
+            suites[name] = lambda name=name: run_sanitized(name, build, ("unit",) if few else None, options.k,
+                                                           retries)
     if options.sanitize:
         total = run_sanitized(options.sanitize, build, options.suite, options.k, retries)
     else:

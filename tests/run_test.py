@@ -214,7 +214,8 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.ran(), [*first, "start run.py --retries 0", "vm"])
         self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
         self.assertEqual(self.ran("--ci", processors=run.ENOUGH_PROCESSORS - 1),
-                         ["meson", "golden", "start tidy.py --program", "meson", f"{nested} --core", "vm core"])
+                         ["meson", "golden", "sanitized address", "start tidy.py --program", "meson",
+                          f"{nested} --core", "vm core"])
         self.assertEqual(self.ran("--core", "--suite", "vm"), ["vm core"])
         self.assertEqual(self.ran("--core", "--suite", "nested"), ["vm core"])
         self.assertEqual(self.ran("--nightly"), [*first, nested, "start tidy.py", "vm", "sanitized address",
@@ -260,6 +261,16 @@ class Counting(unittest.TestCase):
         self.assertEqual(sanitizers.programs(tests, "threads", "", folder), ["fire_test"])
         self.assertEqual(sanitizers.programs(tests, "unit", "", folder), ["fire_test", "d/dif_test"])
         self.assertEqual(sanitizers.programs(tests, "unit", "dif", folder), ["d/dif_test"])
+
+    def test_few_processors_build_all_but_the_unit_tests(self):
+        def target(name, kind="executable", by_default=True):
+            return {"type": kind, "filename": [f"/b/{name}"], "build_by_default": by_default}
+        tests = [{"cmd": ["/b/dif_test"], "suite": ["ringside:unit", "ringside:threads"]},
+                 {"cmd": ["/b/leave_test"], "suite": ["ringside:live"]}]
+        targets = [target("ringside"), target("dif_test"), target("leave_test"), target("lib.stamp", "custom"),
+                   target("dif.a", "static library"), target("bench", "custom", False)]
+
+        self.assertEqual(core.programs_and_data(targets, tests), ["/b/ringside", "/b/leave_test", "/b/lib.stamp"])
 
     def test_a_sanitizer_is_given_addresses_that_are_not_too_random(self):
         for bits, asked in ((28, []), (32, [mock.call(sanitizers.ADDR_NO_RANDOMIZE)])):

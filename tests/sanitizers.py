@@ -1,4 +1,4 @@
-"""Build folders with GCC's sanitizers, for run.py --sanitize NAME.
+"""Build folders with clang's sanitizers, for run.py --sanitize NAME.
 
 `address` looks for wrong uses of memory, leaks and undefined behaviour in the unit tests and the
 golden scripts; `thread` for data races and lock orders in meson's suite `threads`, to which every
@@ -8,14 +8,18 @@ test program belongs that shares data between threads. The folder is NAME in the
 import ctypes
 import dataclasses
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# GCC takes twice as long for what they add.
+COMPILERS = {"CC": "clang-14", "CXX": "clang++-14"}
 # Without optimization: what a sanitizer adds takes the optimizer three times as long as all the tests.
 FLAGS = "-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all"
-# More and GCC 12's sanitizers, now and then, find memory where they want their own.
+# More and the sanitizers of that time, now and then, find memory where they want their own.
 MOST_RANDOM_BITS = 28
 ADDR_NO_RANDOMIZE = 0x0040000  # personality(2)
 
@@ -52,14 +56,22 @@ def programs(tests, suite, pattern, folder):
     return [str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder)]
 
 
+def check_compilers():
+    """FileNotFoundError, with the way out, where one is missing."""
+    missing = [compiler for compiler in COMPILERS.values() if shutil.which(compiler) is None]
+    if missing:
+        raise FileNotFoundError(f"{' and '.join(missing)} not found: apt-get install clang-14 libclang-rt-14-dev")
+
+
 def prepare(name, build, pattern, golden):
     """Configures and builds what the tests need; returns the build folder."""
+    check_compilers()
     sanitizer, folder = SANITIZERS[name], build.resolve() / name
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", folder, ROOT, f"-Db_sanitize={sanitizer.compiled_in}",
                         "-Db_lundef=false", "-Dlarge_units=true", "-Ddebug=false",
                         "-Doptimization=0", f"-Dcpp_args={FLAGS}", f"-Dc_args={FLAGS}"],
-                       check=True, stdout=sys.stderr)
+                       check=True, stdout=sys.stderr, env={**os.environ, **COMPILERS})
     subprocess.run(["ninja", "-C", folder, "build.ninja"], check=True, stdout=sys.stderr)
     listing = subprocess.run(["meson", "introspect", "--tests", folder], check=True,
                              capture_output=True).stdout

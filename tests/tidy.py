@@ -85,6 +85,8 @@ def units(folder, pattern, program_only=False):
     found = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         path = (folder / entry["file"]).resolve()
+        if path.suffix == ".S":
+            continue  # assembler
         inside = [path]
         if path.suffix == UNITED:
             inside = [pathlib.Path(included).resolve()

@@ -16,6 +16,7 @@
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
+#include "vmm/base/sanitized.h"
 
 namespace ringside::dif {
 namespace {
@@ -53,7 +54,7 @@ std::string outcome(std::span<const std::byte> dof, const EngineOptions& options
 class LittleMemory : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef RINGSIDE_SANITIZED
     GTEST_SKIP() << "AddressSanitizer's shadow needs all the address space";
 #endif
   }

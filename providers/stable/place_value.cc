@@ -275,9 +275,11 @@ Result<PlaceCondition::Comparison> PlaceCompiler::comparison(std::string_view te
       kRelations, [&](const auto& row) { return text.find(row.first) != text.npos; });
   CHECK(relation != std::end(kRelations));
   const std::size_t at = text.find(relation->first);
-  return PlaceCondition::Comparison{TRY(value(text.substr(0, at))),
-                                    TRY(value(text.substr(at + relation->first.size()))),
-                                    relation->second};
+  PlaceCondition::Comparison made;
+  made.left = TRY(value(text.substr(0, at)));
+  made.right = TRY(value(text.substr(at + relation->first.size())));
+  made.relation = relation->second;
+  return made;
 }
 
 Result<PlaceCondition> PlaceCompiler::condition(std::string_view text) {

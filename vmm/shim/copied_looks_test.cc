@@ -134,7 +134,7 @@ class CopiedTraps : public testing::Test {
   }
   /// A trap that reads these words; returns the calls that reading took in all.
   unsigned calls_of_trap(std::initializer_list<std::uint64_t> offsets) {
-    evaluation_.firing = [this, offsets] {
+    evaluation_.firing = [this, offsets = std::vector(offsets)] {
       seen_.clear();
       for (const std::uint64_t offset : offsets) seen_.push_back(read(offset));
     };

@@ -19,6 +19,7 @@
 
 #include "vmm/attach/process/process_machine.h"
 #include "vmm/attach/ram/fake_guest_for_tests.h"
+#include "vmm/base/sanitized.h"
 #include "vmm/file_memory.h"
 
 namespace ringside::vmm {
@@ -67,7 +68,7 @@ std::string run_guest(int ram) {
 class Stranger : public testing::Test {
  protected:
   void SetUp() override {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RINGSIDE_SANITIZED
     GTEST_SKIP() << "a process under this sanitizer has terabytes of shadow that look like RAM";
 #endif
     ram_ = UniqueFd(memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING));

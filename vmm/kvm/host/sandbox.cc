@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/sanitized.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -65,7 +66,7 @@ constexpr std::array kAllowed = {
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
     SCMP_SYS(restart_syscall),
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RINGSIDE_SANITIZED
     SCMP_SYS(pipe2),  // UBSan writes an object into one, to see whether it is there at all
 #endif
 };
