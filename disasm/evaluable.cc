@@ -1,4 +1,4 @@
-// Which instructions can be evaluated. In this file, top to bottom: effects, operands, decoding.
+// The instructions that can be evaluated. In this file, top to bottom: effects, operands, decoding.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Named {
   Operator opcode;
 };
 // The effects of these depend on their operands alone. Others are below.
-constexpr std::array kDeeds = {
+constexpr std::array kOperators = {
     Named{ZYDIS_MNEMONIC_NOP, Operator::Nothing},
     Named{ZYDIS_MNEMONIC_ENDBR64, Operator::Nothing},
     Named{ZYDIS_MNEMONIC_MOV, Operator::Move},
@@ -76,8 +76,8 @@ std::optional<Operator> opcode_of(const ZydisDecodedInstruction& in, const Instr
   }
   if (has_opcodes(in, 0x40)) return Operator::MoveIf;
   if (has_opcodes(in, 0x90)) return Operator::SetIf;
-  const auto found = std::ranges::find(kDeeds, in.mnemonic, &Named::mnemonic);
-  return found != kDeeds.end() ? std::optional(found->opcode) : std::nullopt;
+  const auto found = std::ranges::find(kOperators, in.mnemonic, &Named::mnemonic);
+  return found != kOperators.end() ? std::optional(found->opcode) : std::nullopt;
 }
 
 /// Fills `out`; false for a register that no trap keeps (segments, vectors), and for memory whose

@@ -62,7 +62,7 @@ shim_base:
   .long shim_end - shim_base
   .fill SHIM_HEADER_SIZE - 16, 1, 0
 
-/* Called by a jump's record, SHIM_JUMP_ENTRY behind the header; the flags are on the stack. */
+/* Called by a jump's record, SHIM_JUMP_ENTRY after the header's start; the flags are on the stack. */
 shim_jump:
   lea -FRAME_BYTES(%rsp), %rsp
   push %rax

@@ -14,7 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXPECTED = ("bin/ringside", "share/ringside/lib/procfs.d", "share/man/man1/ringside.1",
             "share/man/man7/ringside-d.7", "share/bash-completion/completions/ringside",
             "share/zsh/site-functions/_ringside",
-            *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()))
+            *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()),
+            *(f"share/doc/ringside/{path.name}" for path in (ROOT / "docs").iterdir() if path.is_file()))
 
 
 class Installing(unittest.TestCase):

@@ -1,6 +1,6 @@
 # Completion of ringside(1) for bash. cli/options/manual_test.cc checks that every option is here.
 
-_ringside_x_options="aggpercpu= agghist aggmerge aggpack aggrate= aggsize= aggsortkey aggsortkeypos= aggsortpos=
+_ringside_x_options="aggpercpu agghist aggmerge aggpack aggrate= aggsize= aggsortkey aggsortkeypos= aggsortpos=
   aggsortrev aggzoom amin= argref bootargs= bpflog bpflogsize= bufpolicy= bufresize= bufsize= channel=
   cleanrate= core cpp cppargs= cpphdrs cpppath= cpu= ctypes= debug debugassert defaultargs define=
   destructive disasm= droptags dtypes= dynvarsize= empty encoding= errtags evaltime= flowindent incdir=

@@ -43,7 +43,7 @@ Programs (each may be given several times; D text may follow a description):
 Tasks:
   -l  list the probes they match (all without a program); with -v stability and argument types
   -e  compile, then exit        -S  print the compiled DIF on stderr
-  -v  report their stability    -d  print them as they are after if and else are taken apart
+  -v  report their stability    -d  print them as they are without if, else and loops
   -V  print the version         -h, -G (USDT for native builds) are refused
   -c COMMAND        run COMMAND: with a guest in its shell, else on this host, held before its
                     first instruction until tracing is on; its pid is $target; tracing ends with it

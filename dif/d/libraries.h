@@ -1,4 +1,4 @@
-// Which D libraries a program gets, and in what order. Used by compile.cc; reads no files.
+// The D libraries that a program gets, in their order. Used by compile.cc; reads no files.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// Which sizes of buffers the host has room for. Memory is only taken up when it is used, so a host
-// grants almost anything; a buffer that is larger than the host's memory would get us killed when
-// it fills. So each kind of buffer may be a quarter of the host's memory, all vCPUs together; or,
-// where the address space is smaller than that (ulimit -v), an eighth of what is left of it.
+// The sizes of buffers that the host has room for. Memory is only taken up when it is used, so a
+// host grants almost anything; a buffer that is larger than the host's memory would get us killed
+// when it fills. So each kind of buffer may be a quarter of the host's memory, all vCPUs together;
+// or, where the address space is smaller than that (ulimit -v), an eighth of what is left of it.
 // Used by the engine and, for bufresize=manual, by whoever makes one. Fire context: no.
 #pragma once
 

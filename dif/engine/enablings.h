@@ -1,5 +1,5 @@
-// Which clauses a probe has: made while probes are enabled, only read by firings, of all vCPUs.
-// Fire context: find() and what it answers with yes; everything else no.
+// The clauses that each probe has: made while probes are enabled, only read by firings, of all
+// vCPUs. Fire context: find() and what it answers with yes; everything else no.
 #pragma once
 
 #include <atomic>

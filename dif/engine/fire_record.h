@@ -121,7 +121,6 @@ class GuestContext {
   virtual Result<void, Fault> wait(std::uint64_t nanoseconds) const;
 };
 
-/// Identity that self-> variables belong to. dtrace's key: the thread, or the CPU when idle.
 struct FireRecord {
   std::uint32_t vcpu = 0;
   std::uint64_t timestamp = 0;     // ns: the guest's TSC at the trap

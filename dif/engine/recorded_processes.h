@@ -1,5 +1,5 @@
-// Which processes' code addresses were recorded lately, so that whoever will print them can look at
-// a process while it lives: the firing side notes, the consumer asks.
+// The processes whose code addresses were recorded lately, so that whoever will print them can look
+// at a process while it lives: the firing side notes, the consumer asks.
 // A process is told at its first record, then after pauses that double (8 ms, 16 ms... 1 s), as
 // long as it goes on being recorded: its mappings change most when it is young. One that runs
 // another program, in another address space, begins anew. Threads: one notes, one asks. No lock;

@@ -1,5 +1,4 @@
-// Which of D's state all vCPUs' firings share, and the locks that keep a firing whole beside
-// others.
+// The locks on what of D's state all vCPUs' firings share. They keep a firing whole beside others.
 //
 // All else is a vCPU's own (dif/engine/engine.h). Shared are
 //   global variables, associative arrays, speculations   the program lock

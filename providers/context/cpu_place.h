@@ -1,6 +1,6 @@
-// Which Linux CPU a vCPU is, from its registers: where the per-cpu base lies depends on swapgs, not
-// on the mode alone. Used wherever the host looks at a vCPU that did not trap in the shim.
-// Registers are the guest's: hostile. Fire context: yes.
+// Finds out the Linux CPU that a vCPU is, from its registers: where the per-cpu base lies depends
+// on swapgs, not on the mode alone. Used wherever the host looks at a vCPU that did not trap in the
+// shim. Registers are the guest's: hostile. Fire context: yes.
 #pragma once
 
 #include <cstdint>

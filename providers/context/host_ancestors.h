@@ -1,4 +1,4 @@
-// Which processes of this host ours descends from, for progenyof() in what the host fires.
+// The processes of this host that ours descends from, for progenyof() in what the host fires.
 #pragma once
 
 #include <sys/types.h>

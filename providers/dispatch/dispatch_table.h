@@ -1,4 +1,4 @@
-// Which probes fire at which address of the guest's text: one epoch of the dispatcher, which is
+// The probes of each address of the guest's text: one epoch of the dispatcher, which is
 // made aside and never changes, but that it counts how often each address was hit.
 // Used by the dispatcher alone. Fire context: find(), bindings(), probe_of() and hit() yes;
 // everything else no.

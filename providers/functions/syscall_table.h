@@ -1,5 +1,5 @@
-// Which system calls a guest kernel has, where they keep their arguments, and where all of them
-// come back to. Names are Linux's own
+// The system calls of a guest kernel, where they keep their arguments, and where all of them come
+// back to. Names are Linux's own
 // (those of its syscall tracepoints): the function of `openat` is __x64_sys_openat.
 // Used by the syscall provider. Reads guest text and tables; plants nothing.
 #pragma once

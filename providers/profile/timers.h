@@ -1,4 +1,4 @@
-// Which timers are due: a pure schedule over a clock that the caller reads. Deadlines keep their
+// The timers that are due: a pure schedule over a clock that the caller reads. Deadlines keep their
 // phase: a late firing does not shift the later ones. A tick that falls behind a little is made up
 // for, so that a count of ticks measures time; what was missed by more than kMadeUpFor is skipped,
 // and counted, so a stalled host does not answer with a burst. Samples that pause the machine are

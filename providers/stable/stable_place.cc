@@ -162,6 +162,7 @@ const Arrival* StablePlace::at_start(const Arrival* site) {
 std::optional<std::uint64_t> StablePlace::key(std::uint64_t object,
                                               const ArgumentMoment& at) const {
   if (probe_.start->of == StartPlace::Of::Call) return at.registers.*arch::kStackPointer;
+  // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
   const auto task = kernel_.current_task(at.kernel, at.percpu_base);
   if (!task) return std::nullopt;

@@ -3,6 +3,7 @@
 namespace ringside::providers {
 
 std::size_t StartTable::first_way(std::uint64_t key) {
+  // Without a key: keys that collide displace each other, which is the guest's own loss.
   constexpr std::uint64_t kSpread = 0x9e37'79b9'7f4a'7c15;
   constexpr unsigned kUpperBits = 40;
   return ((key * kSpread) >> kUpperBits) % (kSlots / kWays) * kWays;

@@ -36,6 +36,7 @@ class AddressIndex {
   };
 
   std::size_t bucket(GuestVirt address) const {
+    // Without a key: addresses are those of symbols and instructions, and the table has room.
     constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
     return (address.raw() * kGoldenRatio >> 32) & (buckets_.size() - 1);
   }

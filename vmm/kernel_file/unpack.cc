@@ -40,16 +40,15 @@ std::optional<std::size_t> unpack_zstd(Bytes packed, Buffer out) {
   return size;
 }
 
-/// The legacy frame (lz4 -l): a magic number, then blocks with their packed size before them.
+/// The legacy frame (lz4 -l), of which the kernel's build makes one.
 std::optional<std::size_t> unpack_lz4(Bytes packed, Buffer out) {
-  constexpr std::size_t kMostBlock = std::size_t{8} << 20;  // unpacked, by the frame's definition
   std::size_t done = 0;
   packed = packed.subspan(4);
   while (packed.size() > 4 && done < out.size()) {  // the last four bytes are the trailer
     const auto size = load_at<std::uint32_t>(packed, 0);
     packed = packed.subspan(4);
     if (size > packed.size() || size > std::numeric_limits<int>::max()) return std::nullopt;
-    const std::size_t room = std::min(kMostBlock, out.size() - done);
+    const std::size_t room = std::min(kLz4MostUnpackedBlock, out.size() - done);
     // SAFETY: char may alias.
     const int got = LZ4_decompress_safe(reinterpret_cast<const char*>(packed.data()),
                                         reinterpret_cast<char*>(out.data() + done),

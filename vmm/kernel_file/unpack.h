@@ -21,6 +21,10 @@ inline constexpr std::uint64_t kMostUnpacked = std::uint64_t{1} << 30;
 /// "gzip", "xz" and so on, by the first bytes; empty when they are none of these.
 std::string_view packing_of(std::span<const std::byte> bytes);
 
+/// The legacy lz4 frame (lz4_Frame_format.md): a magic number of 4 bytes, then blocks with their
+/// packed size, of 4 bytes, before them.
+inline constexpr std::size_t kLz4MostUnpackedBlock = std::size_t{8} << 20;
+
 /// Unsupported for a packing we cannot read (LZO), Invalid for damaged or cut data.
 Result<std::vector<std::byte>> unpack(std::span<const std::byte> packed);
 

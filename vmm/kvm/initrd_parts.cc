@@ -77,10 +77,10 @@ Part read_zstd(Bytes bytes) {
   return ZSTD_getErrorCode(size) == ZSTD_error_srcSize_wrong ? kCutOff : kUnknown;
 }
 
-/// The legacy frame: blocks with their size before them, until a size that none can have. A magic
-/// number among them begins another frame.
+/// The legacy frame: its blocks are not unpacked, only passed, until a size that none can have. A
+/// magic number among them begins another frame.
 Part read_lz4(Bytes bytes) {
-  constexpr std::size_t kMostBlock = LZ4_COMPRESSBOUND(8 << 20);
+  constexpr std::size_t kMostBlock = LZ4_COMPRESSBOUND(kLz4MostUnpackedBlock);
   std::uint32_t magic = 0, size = 0;
   std::memcpy(&magic, bytes.data(), sizeof magic);  // there, or this would be no lz4
   std::size_t at = sizeof magic;

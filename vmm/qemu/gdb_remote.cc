@@ -249,9 +249,10 @@ Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
 
 /// QEMU's own extension (docs/system/gdb.rst): whether addresses of `m` and `M` are physical. It
 /// holds for every later connection to the stub, too.
-Result<void> GdbRemote::set_physical(bool physical) {
+Result<void> GdbRemote::set_addresses(Addresses addresses) {
   std::string request;
-  append_packet(request, physical ? "Qqemu.PhyMemMode:1" : "Qqemu.PhyMemMode:0");
+  append_packet(request,
+                addresses == Addresses::Physical ? "Qqemu.PhyMemMode:1" : "Qqemu.PhyMemMode:0");
   TRY(socket_.send(request, deadline()));
   const std::string answer = TRY(next_answer(deadline()));
   if (answer == "OK") return {};
@@ -265,9 +266,9 @@ Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes, const Gue
   // In this order no request goes over what another one, which is still on its way, writes.
   std::vector<CodeWrite> in_order(writes.begin(), writes.end());
   std::ranges::stable_sort(in_order, {}, &CodeWrite::at);
-  TRY(set_physical(true));
+  TRY(set_addresses(Addresses::Physical));
   const Result<void> written = write_all(in_order, memory);
-  Result<void> restored = in_step_ ? set_physical(false) : Result<void>();
+  Result<void> restored = in_step_ ? set_addresses(Addresses::Virtual) : Result<void>();
   TRY(written);
   return restored;
 }

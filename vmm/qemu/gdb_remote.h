@@ -66,7 +66,8 @@ class GdbRemote {
   Result<void> await_stop();
   Result<void> stop_or_learn_why_not();
   Result<void> expect_ok();
-  Result<void> set_physical(bool physical);
+  enum class Addresses : std::uint8_t { Virtual, Physical };
+  Result<void> set_addresses(Addresses addresses);
   Result<void> write_all(std::span<const CodeWrite> writes, const GuestMemory& memory);
 
   PeerSocket socket_;

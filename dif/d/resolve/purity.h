@@ -1,4 +1,4 @@
-// Which expressions may be evaluated twice where the script has them once: code for assignments
+// Whether an expression may be evaluated twice where the script has them once: code for assignments
 // and translators repeats parts of them. Used by codegen_lvalues.cc and rewriter.cc.
 // Does not: ask whether repeating is cheap.
 #pragma once

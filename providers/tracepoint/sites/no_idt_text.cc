@@ -170,7 +170,7 @@ class Search {
   std::vector<GuestVirt> callers_of(const std::set<GuestVirt>& functions) const;
   Result<void> follow_openers();
   Result<void> follow_caller(GuestVirt at);
-  Result<void> go_on_behind(const Symbol& function, GuestVirt next);
+  Result<void> go_on_after(const Symbol& function, GuestVirt next);
 
   const Kernel& kernel_;
   CopiedText copy_;
@@ -278,14 +278,14 @@ Result<void> Search::follow_switch(GuestVirt byte) {
   if (!in.loads_idt && !in.loads_gs) return {};
   refuse(function->address, kSwitches);
   const GuestVirt next = found->at.wrapping_add(in.length);
-  if (in.loads_idt) return go_on_behind(*function, next);
+  if (in.loads_idt) return go_on_after(*function, next);
   TRY(walk_.from(next, Indirect::EndsPath));
   note_walked(kSwitches);
   return {};
 }
 
 /// Goes on after a change of the table; where that comes back, its callers are in the window too.
-Result<void> Search::go_on_behind(const Symbol& function, GuestVirt next) {
+Result<void> Search::go_on_after(const Symbol& function, GuestVirt next) {
   refuse(function.address, kSwitches);
   if (loads_serving_table(function.name)) return {};
   const Outcome outcome = TRY(walk_.from(next, Indirect::EndsPath));
@@ -337,7 +337,7 @@ Result<void> Search::follow_caller(GuestVirt at) {
   const auto found = instruction_over(*function, at);
   if (!found || found->at != at) return {};
   const disasm::Instruction& in = found->instruction;
-  if (in.flow == Flow::Call) return go_on_behind(*function, at.wrapping_add(in.length));
+  if (in.flow == Flow::Call) return go_on_after(*function, at.wrapping_add(in.length));
   if (in.flow != Flow::Jump) return {};
   refuse(function->address, kSwitches);
   if (!loads_serving_table(function->name)) openers_.insert(function->address);

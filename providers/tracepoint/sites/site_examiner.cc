@@ -60,6 +60,8 @@ std::optional<std::uint64_t> SiteExaminer::hash_of(const ExaminedText& text) con
     if (offset >= buffer_.size()) break;
     leave_out(offset, site.length);
   }
+  // Without a key: a guest that made two texts of one hash would only deceive itself, and arming
+  // compares the bytes of each instruction.
   // SAFETY: char may alias any bytes.
   const std::string_view bytes(reinterpret_cast<const char*>(buffer_.data()), buffer_.size());
   return std::hash<std::string_view>()(bytes);

@@ -1,4 +1,4 @@
-/* NAME trace() of an int is eight columns wide behind the probe
+/* NAME trace() of an int is eight columns wide after the probe
  * OPTIONS
  */
 BEGIN

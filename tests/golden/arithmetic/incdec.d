@@ -1,4 +1,4 @@
-/* NAME ++ and -- before and behind
+/* NAME ++ and -- before and after a name
  * OPTIONS -q
  */
 BEGIN

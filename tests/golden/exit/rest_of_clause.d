@@ -1,4 +1,4 @@
-/* NAME the statements behind exit() still run
+/* NAME the statements after exit() still run
  * OPTIONS -q
  */
 BEGIN

@@ -1,4 +1,4 @@
-/* NAME a clause variable set in a branch is seen behind it
+/* NAME a clause variable set in a branch is seen after it
  * OPTIONS -q
  */
 BEGIN

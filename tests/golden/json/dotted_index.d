@@ -1,4 +1,4 @@
-/* NAME the path of json() takes an index behind a dot
+/* NAME the path of json() takes an index after a dot
  * OPTIONS -q
  */
 BEGIN

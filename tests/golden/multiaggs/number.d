@@ -1,4 +1,4 @@
-/* NAME printa() takes aggregations behind its format
+/* NAME printa() takes aggregations after its format
  * TAG D_PRINTA_AGGARG
  */
 BEGIN

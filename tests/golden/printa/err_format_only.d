@@ -1,4 +1,4 @@
-/* NAME printa() needs an aggregation behind the format
+/* NAME printa() needs an aggregation after the format
  * TAG D_PRINTA_PROTO
  */
 BEGIN

@@ -1,4 +1,4 @@
-/* NAME $1, $2 are the words behind the script, as they are
+/* NAME $1, $2 are the words after the script, as they are
  * ARGS 12 0x10
  * OPTIONS -q
  */

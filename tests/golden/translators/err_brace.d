@@ -1,4 +1,4 @@
-/* NAME a brace behind a structure begins its definition
+/* NAME a brace after a structure begins its definition
  * TAG D_DECL_TYPERED
  */
 struct s {

@@ -37,7 +37,7 @@ std::optional<std::uint64_t> hexadecimal(std::string_view text) {
   return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-/// The number behind `name`, where a word begins.
+/// The number after `name`, where a word begins.
 std::optional<std::uint64_t> value_of(std::string_view text, std::string_view name) {
   for (std::size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; ++at) {
     const bool begins = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';

@@ -1,6 +1,6 @@
-// Which virtual machine monitor a process is, by its program and command line, and what that says
-// of its guest: for lists and messages. The words are those of its owner; whether they are true is
-// found out elsewhere.
+// The virtual machine monitor that a process is, by its program and command line, and what that
+// says of its guest: for lists and messages. The words are those of its owner; whether they are
+// true is found out elsewhere.
 #pragma once
 
 #include <cstdint>
