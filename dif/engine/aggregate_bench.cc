@@ -7,8 +7,8 @@
 
 #include "dif/engine/aggregate.h"
 #include "dif/engine/aggregate_function.h"
-#include "dif/evaluate/collection.h"
 #include "dif/evaluate/dynamic_table.h"
+#include "dif/evaluate/vcpu_output.h"
 
 namespace ringside::dif {
 namespace {
@@ -37,15 +37,14 @@ BENCHMARK(quantize_values);
 void take_keys(benchmark::State& state) {
   const RecordShapes shapes;
   RecordBuffer records({}, BufferPolicy::Switch, shapes);
-  Collection collection({}, records);
+  VcpuOutput output({}, records);
   for (auto _ : state) {
     for (std::uint64_t key = 0; key < 10000; ++key) {
-      const auto slot =
-          collection.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
+      const auto slot = output.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
       ++slot.words[0];
     }
     TraceData trace_data;
-    collection.take(trace_data);
+    output.take(trace_data);
     benchmark::DoNotOptimize(trace_data);
   }
   state.SetItemsProcessed(state.iterations() * 10000);

@@ -60,7 +60,7 @@ void ClauseRunner::make_room() {
 }
 
 void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext& guest,
-                        Collection& out) {
+                        VcpuOutput& out) {
   const EnabledProbe* const fired = enablings_.find(id);
   const bool is_end = enablings_.is_end(id);
   if (fired == nullptr || firings_.ended.load(std::memory_order_relaxed)) return;
@@ -85,7 +85,7 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext
   out.set_room(Room::Ordinary);
 }
 
-void ClauseRunner::count_drops(Collection& out) {
+void ClauseRunner::count_drops(VcpuOutput& out) {
   const Variables::DynamicDrops dynamic = evaluator_.variables().take_dynamic_drops();
   out.drop(DropKind::Dynamic, dynamic.plain);
   out.drop(DropKind::DynamicDirty, dynamic.dirty);
@@ -96,7 +96,7 @@ void ClauseRunner::count_drops(Collection& out) {
 }
 
 void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& record,
-                                Collection& out) {
+                                VcpuOutput& out) {
   std::vector<Round>& rounds = this->rounds();
   if (probe.loops) std::ranges::fill(rounds, Round{});
   for (std::size_t at = 0; at < probe.ecbs.size(); ++at) {
@@ -139,7 +139,7 @@ void ClauseRunner::end_loops_around(const EnabledProbe& probe, std::size_t at) {
 }
 
 ClauseRunner::Outcome ClauseRunner::run_clause(const Ecb& ecb, const FireRecord& record,
-                                               Collection& out) {
+                                               VcpuOutput& out) {
   evaluator_.begin_clause(ecb.info.id);
   Run run{ecb, record, out};
   const auto done = run_body(run);

@@ -19,9 +19,9 @@
 #include "dif/engine/firing_time.h"
 #include "dif/engine/recorded_processes.h"
 #include "dif/engine/speculations.h"
-#include "dif/evaluate/collection.h"
 #include "dif/evaluate/evaluate.h"
 #include "dif/evaluate/lazy_memory.h"
+#include "dif/evaluate/vcpu_output.h"
 
 namespace ringside::dif {
 
@@ -57,7 +57,7 @@ class ClauseRunner {
   void make_room();
 
   /// `record` is of this runner's vCPU. Nobody may enable clauses beside it.
-  void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, Collection& out);
+  void fire(ProbeId probe, const FireRecord& record, const GuestContext& guest, VcpuOutput& out);
   RecordedProcesses& recorded_processes() { return recorded_processes_; }
 
  private:
@@ -71,7 +71,7 @@ class ClauseRunner {
   struct Run {
     const Ecb& ecb;
     const FireRecord& record;
-    Collection& out;
+    VcpuOutput& out;
     RecordBuffer* buffer = nullptr;  // where the record goes; null while there is none
     std::span<std::byte> data = {};  // of the record, or of one that is made and dropped
     std::uint64_t speculation = 0;   // whose buffer that is; 0: the vCPU's own
@@ -90,12 +90,12 @@ class ClauseRunner {
     std::uint64_t start = 0, spent = 0;
   };
 
-  void count_drops(Collection& out);
-  void fire_clauses(const EnabledProbe& probe, const FireRecord& record, Collection& out);
+  void count_drops(VcpuOutput& out);
+  void fire_clauses(const EnabledProbe& probe, const FireRecord& record, VcpuOutput& out);
   std::vector<Round>& rounds() { return rounds_[in_error_ ? 1 : 0]; }
   bool jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome);
   void end_loops_around(const EnabledProbe& probe, std::size_t at);
-  Outcome run_clause(const Ecb& ecb, const FireRecord& record, Collection& out);
+  Outcome run_clause(const Ecb& ecb, const FireRecord& record, VcpuOutput& out);
   Result<Outcome, Fault> run_body(Run& run);
   Result<void, Fault> check_time(const Run& run);
   bool find_room(Run& run);

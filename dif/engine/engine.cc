@@ -48,8 +48,8 @@ std::uint64_t enabled_size(const Clause& clause) {
 struct alignas(64) Lane {
   Lane(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
       : records{buffer(firings, memory[0]), buffer(firings, memory[1])},
-        halves{Collection(firings.enablings.options(), records[0]),
-               Collection(firings.enablings.options(), records[memory[1].empty() ? 0 : 1])},
+        halves{VcpuOutput(firings.enablings.options(), records[0]),
+               VcpuOutput(firings.enablings.options(), records[memory[1].empty() ? 0 : 1])},
         runner(firings, vcpu) {}
 
   static RecordBuffer buffer(const Firings& firings, std::span<std::byte> memory) {
@@ -59,7 +59,7 @@ struct alignas(64) Lane {
   BriefLock turn;
   std::atomic<bool> has_to_clean = false;
   std::array<RecordBuffer, 2> records;  // ring and fill: the first one only
-  std::array<Collection, 2> halves;
+  std::array<VcpuOutput, 2> halves;
   ClauseRunner runner;
 };
 
@@ -83,7 +83,7 @@ struct Engine::State {
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
 
   /// Which of a lane's collections firings fill; in its turn.
-  Collection& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
+  VcpuOutput& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
 
   void keep_room_for_end() {
     for (const auto& lane : lanes) {

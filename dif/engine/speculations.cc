@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dif/evaluate/collection.h"
+#include "dif/evaluate/vcpu_output.h"
 
 namespace ringside::dif {
 
@@ -80,13 +80,13 @@ RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
   return &found->buffers[vcpu];
 }
 
-void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, Collection& out) {
+void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, VcpuOutput& out) {
   RecordBuffer& buffer = speculation.buffers[vcpu];
   if (!out.records().append(buffer, out.room())) out.drop_record();
   buffer.clear();
 }
 
-void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, Collection& out) {
+void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, VcpuOutput& out) {
   Speculation* const found = find_active(id);
   if (found == nullptr) return;
   const bool elsewhere = found->has_others_than(vcpu);
@@ -103,7 +103,7 @@ void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
   found->state = elsewhere ? SpeculationState::Discarding : SpeculationState::Inactive;
 }
 
-void Speculations::copy_committed(std::uint32_t vcpu, Collection& out) {
+void Speculations::copy_committed(std::uint32_t vcpu, VcpuOutput& out) {
   for (Speculation& speculation : speculations_) {
     if (speculation.state == SpeculationState::CommittingMany) copy(speculation, vcpu, out);
   }

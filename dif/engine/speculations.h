@@ -28,7 +28,7 @@
 
 namespace ringside::dif {
 
-class Collection;
+class VcpuOutput;
 
 enum class SpeculationState : std::uint8_t {
   Inactive,
@@ -49,11 +49,11 @@ class Speculations {
   RecordBuffer* speculate(std::uint64_t id, std::uint32_t vcpu);
   /// Ids that name no active speculation are ignored. A copy that does not fit into the principal
   /// buffer is left out whole and counts one principal drop.
-  void commit(std::uint64_t id, std::uint32_t vcpu, Collection& out);
+  void commit(std::uint64_t id, std::uint32_t vcpu, VcpuOutput& out);
   void discard(std::uint64_t id, std::uint32_t vcpu);
 
   /// Copies what committed speculations still hold of this vCPU's. They stay busy.
-  void copy_committed(std::uint32_t vcpu, Collection& out);
+  void copy_committed(std::uint32_t vcpu, VcpuOutput& out);
   /// Whether there may be something to copy. Any thread.
   bool any_to_copy() const { return to_copy_.load(std::memory_order_relaxed) != 0; }
   /// Frees the speculations that were discarded, and those of which all was copied.
@@ -79,7 +79,7 @@ class Speculations {
 
   const Speculation* find(std::uint64_t id) const;
   Speculation* find_active(std::uint64_t id);
-  void copy(Speculation& speculation, std::uint32_t vcpu, Collection& out);
+  void copy(Speculation& speculation, std::uint32_t vcpu, VcpuOutput& out);
 
   LazyMemory memory_;
   std::vector<Speculation> speculations_;

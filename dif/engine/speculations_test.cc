@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "dif/evaluate/collection.h"
+#include "dif/evaluate/vcpu_output.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {
@@ -268,7 +268,7 @@ TEST(Speculations, StatesFollowTheVcpusThatTakePart) {
   Speculations speculations({.speculations = 1}, 2, shapes);
   std::array<std::byte, 64> memory{};
   RecordBuffer records(memory, BufferPolicy::Switch, shapes);
-  Collection out({}, records);
+  VcpuOutput out({}, records);
   EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
   ASSERT_EQ(speculations.allocate(), 1u);
   EXPECT_EQ(speculations.state(1), SpeculationState::Active);

@@ -151,7 +151,7 @@ class Instance {
   Firings firings_;
   LazyMemory memory_;
   RecordBuffer records_;
-  Collection out_;
+  VcpuOutput out_;
   ClauseRunner runner_;
   std::uint32_t probes_ = 0;
 };

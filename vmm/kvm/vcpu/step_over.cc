@@ -9,7 +9,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/kvm/host/kvm_registers.h"
-#include "vmm/kvm/vcpu/displaced.h"
+#include "vmm/kvm/vcpu/emulate.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -55,12 +55,12 @@ bool StepOver::execute_simply(GuestVirt site, GuestVirt at, std::uint64_t offset
   const std::size_t length = parts_.memory.read_code(registers, at, code);
   parts_.breakpoints.hide(site.wrapping_add(offset), std::span(code).first(length));
   VcpuStack stack(parts_.memory, registers);
-  const Displaced done = execute_displaced(std::span(code).first(length), registers, stack);
-  if (done == Displaced::NotSimple) return false;
+  const Emulated done = emulate(std::span(code).first(length), registers, stack);
+  if (done == Emulated::NotSimple) return false;
   kvm_regs& regs = parts_.kvm.state().s.regs.regs;
   regs = to_kvm_regs(registers);
   parts_.guest_end.die_unless(parts_.kvm.set_regs(regs));
-  if (done == Displaced::Halts) {
+  if (done == Emulated::Halts) {
     parts_.guest_end.die_unless(parts_.kvm.set_mp_state(KVM_MP_STATE_HALTED));
   }
   return true;

@@ -1,5 +1,5 @@
 // Gets a vCPU past a breakpoint of ours: executes the instruction that stands under it. Simple ones
-// (displaced.h) we execute ourselves; under any other the vCPU is single-stepped while the others
+// (emulate.h) we execute ourselves; under any other the vCPU is single-stepped while the others
 // stay out of the guest, because they would run past a breakpoint that is not there.
 // Used by breakpoint_exits. Threads: the vCPU's own, at an exit.
 #pragma once

@@ -9,7 +9,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/guest_memory.h"
-#include "vmm/kvm/vcpu/displaced.h"
+#include "vmm/kvm/vcpu/emulate.h"
 #include "vmm/kvm/vcpu/vcpu_calls.h"
 
 namespace ringside::vmm::kvm {

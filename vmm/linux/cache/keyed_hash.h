@@ -5,6 +5,7 @@
 // Construction: NH over blocks of 1 KiB (Black and others, "UMAC: Fast and Secure Message
 // Authentication", 1999; here of 64-bit words), then two polynomials of the blocks' values modulo
 // 2^61 - 1 (Carter and Wegman), with the length last.
+// Not libhighwayhash: nobody has broken that, but the bound above is proved.
 // Not for what is shown to others: hashes that are known give the key away.
 #pragma once
 

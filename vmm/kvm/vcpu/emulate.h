@@ -23,7 +23,7 @@ class StackAccess {
   virtual bool store(GuestVirt at, std::uint64_t value) = 0;
 };
 
-enum class Displaced : std::uint8_t {
+enum class Emulated : std::uint8_t {
   Done,       // `registers` are those after it
   Halts,      // it was hlt: rip is after it, the vCPU has to wait for an interrupt
   NotSimple,  // nothing has changed
@@ -31,7 +31,6 @@ enum class Displaced : std::uint8_t {
 
 /// `code`: the instruction's bytes and what follows, as far as they could be read. Changes
 /// `registers` and the stack as the instruction does.
-Displaced execute_displaced(std::span<const std::byte> code, Registers& registers,
-                            StackAccess& stack);
+Emulated emulate(std::span<const std::byte> code, Registers& registers, StackAccess& stack);
 
 }  // namespace ringside::vmm::kvm

@@ -1,5 +1,5 @@
 // In this file: reading code, registers by number, flags, one function a family of instructions.
-#include "vmm/kvm/vcpu/displaced.h"
+#include "vmm/kvm/vcpu/emulate.h"
 
 #include <bit>
 #include <cstring>
@@ -34,9 +34,9 @@ std::uint64_t& register_of(Registers& r, unsigned number) {
   return r.*arch::kByEncoding[number % arch::kByEncoding.size()];
 }
 
-Displaced advance(Registers& r, std::size_t length) {
+Emulated advance(Registers& r, std::size_t length) {
   r.rip += length;
-  return Displaced::Done;
+  return Emulated::Done;
 }
 
 /// The length of a nop in any of its forms: 90, 0f 1f /0 and endbr64, with 66 before them; else 0.
@@ -77,10 +77,10 @@ std::uint64_t flags_of(std::uint64_t flags, std::uint64_t a, std::uint64_t b, st
 }
 
 /// add rsp, imm and sub rsp, imm: 48 83 /0 or /5 ib, 48 81 /0 or /5 id.
-Displaced adjust_stack(const Code& code, Registers& r) {
+Emulated adjust_stack(const Code& code, Registers& r) {
   const bool wide = code[1] == 0x81;
   const std::size_t length = wide ? 7 : 4;
-  if (!code.has(length) || (code[2] != 0xec && code[2] != 0xc4)) return Displaced::NotSimple;
+  if (!code.has(length) || (code[2] != 0xec && code[2] != 0xc4)) return Emulated::NotSimple;
   const bool subtract = code[2] == 0xec;
   const std::int64_t immediate = wide ? code.int32(3) : static_cast<std::int8_t>(code[3]);
   const auto operand = static_cast<std::uint64_t>(immediate);
@@ -91,57 +91,57 @@ Displaced adjust_stack(const Code& code, Registers& r) {
 }
 
 /// mov r64, r64 in both its encodings.
-Displaced move(const Code& code, Registers& r) {
+Emulated move(const Code& code, Registers& r) {
   const std::uint8_t modrm = code[2];
-  if (!code.has(3) || modrm >> 6 != 3) return Displaced::NotSimple;
+  if (!code.has(3) || modrm >> 6 != 3) return Emulated::NotSimple;
   const unsigned reg = (modrm >> 3 & 7) | (code[0] & 4) << 1, rm = (modrm & 7) | (code[0] & 1) << 3;
   if (code[1] == 0x89) register_of(r, rm) = register_of(r, reg);
   if (code[1] == 0x8b) register_of(r, reg) = register_of(r, rm);
   return advance(r, 3);
 }
 
-Displaced with_rex(const Code& code, Registers& r, StackAccess& stack) {
+Emulated with_rex(const Code& code, Registers& r, StackAccess& stack) {
   const std::uint8_t opcode = code[1];
   if (opcode >= 0x50 && opcode < 0x58) {  // push
     const unsigned number = (opcode & 7u) | (code[0] & 1u) << 3;
-    return push(r, register_of(r, number), stack) ? advance(r, 2) : Displaced::NotSimple;
+    return push(r, register_of(r, number), stack) ? advance(r, 2) : Emulated::NotSimple;
   }
-  if ((code[0] & 8) == 0) return Displaced::NotSimple;
+  if ((code[0] & 8) == 0) return Emulated::NotSimple;
   if (opcode == 0x89 || opcode == 0x8b) return move(code, r);
   if (code[0] == 0x48 && (opcode == 0x83 || opcode == 0x81)) return adjust_stack(code, r);
-  return Displaced::NotSimple;
+  return Emulated::NotSimple;
 }
 
 }  // namespace
 
-Displaced execute_displaced(std::span<const std::byte> bytes, Registers& r, StackAccess& stack) {
+Emulated emulate(std::span<const std::byte> bytes, Registers& r, StackAccess& stack) {
   const Code code(bytes);
   // A guest that steps itself must get its trap.
-  if (bytes.empty() || (r.rflags & kTrapFlag) != 0) return Displaced::NotSimple;
+  if (bytes.empty() || (r.rflags & kTrapFlag) != 0) return Emulated::NotSimple;
   if (const std::size_t length = nop_length(code); length != 0 && code.has(length)) {
     return advance(r, length);
   }
   const std::uint8_t opcode = code[0];
   if (opcode >= 0x50 && opcode < 0x58) {
-    return push(r, register_of(r, opcode & 7), stack) ? advance(r, 1) : Displaced::NotSimple;
+    return push(r, register_of(r, opcode & 7), stack) ? advance(r, 1) : Emulated::NotSimple;
   }
   if (opcode >= 0x40 && opcode < 0x50) return with_rex(code, r, stack);
   if (opcode == 0x9c) {  // pushfq; a single step would push its own trap flag
     return push(r, r.rflags & ~(kResumeFlag | kVmFlag), stack) ? advance(r, 1)
-                                                               : Displaced::NotSimple;
+                                                               : Emulated::NotSimple;
   }
   if (opcode == 0xc3) {
     const auto target = stack.load(GuestVirt(r.rsp));
-    if (!target) return Displaced::NotSimple;
+    if (!target) return Emulated::NotSimple;
     r.rip = *target;
     r.rsp += 8;
-    return Displaced::Done;
+    return Emulated::Done;
   }
   if (std::byte{opcode} == arch::kHalt) {
     r.rip += 1;
-    return Displaced::Halts;
+    return Emulated::Halts;
   }
-  return Displaced::NotSimple;
+  return Emulated::NotSimple;
 }
 
 }  // namespace ringside::vmm::kvm

@@ -14,10 +14,10 @@
 
 namespace ringside::dif {
 
-class Collection {
+class VcpuOutput {
  public:
   /// `records` must outlive this.
-  Collection(const EngineOptions& options, RecordBuffer& records);
+  VcpuOutput(const EngineOptions& options, RecordBuffer& records);
 
   RecordBuffer& records() { return records_; }
   AggregationBuffer& aggregations() { return aggregations_; }

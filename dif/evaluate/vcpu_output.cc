@@ -1,4 +1,4 @@
-#include "dif/evaluate/collection.h"
+#include "dif/evaluate/vcpu_output.h"
 
 #include <algorithm>
 #include <queue>
@@ -45,12 +45,12 @@ std::vector<Record> join_records(const std::vector<std::vector<Record>>& runs) {
 
 }  // namespace
 
-Collection::Collection(const EngineOptions& options, RecordBuffer& records)
+VcpuOutput::VcpuOutput(const EngineOptions& options, RecordBuffer& records)
     : policy_(options.buffer_policy), records_(records), aggregations_(options.aggregation_size) {
   faults_.reserve(kMostFaults);
 }
 
-void Collection::add_fault(const FaultReport& report) {
+void VcpuOutput::add_fault(const FaultReport& report) {
   if (faults_.size() == kMostFaults) {
     ++fault_reports_lost_;
   } else {
@@ -58,7 +58,7 @@ void Collection::add_fault(const FaultReport& report) {
   }
 }
 
-void Collection::take(TraceData& trace_data) {
+void VcpuOutput::take(TraceData& trace_data) {
   aggregations_.for_each([&](const AggregationBuffer::Entry& entry) {
     trace_data.aggregates.push_back({entry.aggregation,
                                      entry.order,

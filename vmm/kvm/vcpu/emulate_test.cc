@@ -1,4 +1,4 @@
-#include "vmm/kvm/vcpu/displaced.h"
+#include "vmm/kvm/vcpu/emulate.h"
 
 #include <gtest/gtest.h>
 
@@ -24,21 +24,21 @@ class FakeStack final : public StackAccess {
   bool writable = true;
 };
 
-class ExecuteDisplaced : public ::testing::Test {
+class EmulatedInstructions : public ::testing::Test {
  protected:
-  ExecuteDisplaced() {
+  EmulatedInstructions() {
     r.rip = 0x1000;
     r.rsp = 0x8000;
     r.rflags = 0x202;
   }
-  Displaced execute(const std::vector<std::uint8_t>& code) {
-    return execute_displaced(std::as_bytes(std::span(code)), r, stack);
+  Emulated execute(const std::vector<std::uint8_t>& code) {
+    return emulate(std::as_bytes(std::span(code)), r, stack);
   }
   Registers r;
   FakeStack stack;
 };
 
-TEST_F(ExecuteDisplaced, StepsOverEveryFormOfNop) {
+TEST_F(EmulatedInstructions, StepsOverEveryFormOfNop) {
   const std::vector<std::vector<std::uint8_t>> nops = {
       {0x90},
       {0x66, 0x90},
@@ -54,18 +54,18 @@ TEST_F(ExecuteDisplaced, StepsOverEveryFormOfNop) {
   for (const auto& nop : nops) {
     r.rip = 0x1000;
 
-    EXPECT_EQ(execute(nop), Displaced::Done) << nop.size() << " bytes";
+    EXPECT_EQ(execute(nop), Emulated::Done) << nop.size() << " bytes";
 
     EXPECT_EQ(r.rip, 0x1000 + nop.size());
   }
   EXPECT_EQ(r.rflags, 0x202u);
 }
 
-TEST_F(ExecuteDisplaced, PushesLowAndHighRegisters) {
+TEST_F(EmulatedInstructions, PushesLowAndHighRegisters) {
   r.rbp = 0x1111, r.r12 = 0x2222;
 
-  EXPECT_EQ(execute({0x55}), Displaced::Done);
-  EXPECT_EQ(execute({0x41, 0x54}), Displaced::Done);
+  EXPECT_EQ(execute({0x55}), Emulated::Done);
+  EXPECT_EQ(execute({0x41, 0x54}), Emulated::Done);
 
   EXPECT_EQ(stack.words[0x7ff8], 0x1111u);
   EXPECT_EQ(stack.words[0x7ff0], 0x2222u);
@@ -73,91 +73,91 @@ TEST_F(ExecuteDisplaced, PushesLowAndHighRegisters) {
   EXPECT_EQ(r.rip, 0x1003u);
 }
 
-TEST_F(ExecuteDisplaced, PushingRspPushesItsOldValue) {
-  EXPECT_EQ(execute({0x54}), Displaced::Done);
+TEST_F(EmulatedInstructions, PushingRspPushesItsOldValue) {
+  EXPECT_EQ(execute({0x54}), Emulated::Done);
 
   EXPECT_EQ(stack.words[0x7ff8], 0x8000u);
 }
 
-TEST_F(ExecuteDisplaced, APushThatCannotBeWrittenChangesNothing) {
+TEST_F(EmulatedInstructions, APushThatCannotBeWrittenChangesNothing) {
   stack.writable = false;
 
-  EXPECT_EQ(execute({0x55}), Displaced::NotSimple);
+  EXPECT_EQ(execute({0x55}), Emulated::NotSimple);
 
   EXPECT_EQ(r.rsp, 0x8000u);
   EXPECT_EQ(r.rip, 0x1000u);
 }
 
-TEST_F(ExecuteDisplaced, MovesBetweenRegistersInBothEncodings) {
+TEST_F(EmulatedInstructions, MovesBetweenRegistersInBothEncodings) {
   r.rsp = 0x8000, r.r9 = 9;
 
-  EXPECT_EQ(execute({0x48, 0x89, 0xe5}), Displaced::Done);  // mov rbp, rsp
-  EXPECT_EQ(execute({0x4c, 0x89, 0xc8}), Displaced::Done);  // mov rax, r9
-  EXPECT_EQ(execute({0x4d, 0x8b, 0xd1}), Displaced::Done);  // mov r10, r9
+  EXPECT_EQ(execute({0x48, 0x89, 0xe5}), Emulated::Done);  // mov rbp, rsp
+  EXPECT_EQ(execute({0x4c, 0x89, 0xc8}), Emulated::Done);  // mov rax, r9
+  EXPECT_EQ(execute({0x4d, 0x8b, 0xd1}), Emulated::Done);  // mov r10, r9
 
   EXPECT_EQ(r.rbp, 0x8000u);
   EXPECT_EQ(r.rax, 9u);
   EXPECT_EQ(r.r10, 9u);
 }
 
-TEST_F(ExecuteDisplaced, AMoveFromMemoryIsNotSimple) {
-  EXPECT_EQ(execute({0x48, 0x8b, 0x07}), Displaced::NotSimple);
+TEST_F(EmulatedInstructions, AMoveFromMemoryIsNotSimple) {
+  EXPECT_EQ(execute({0x48, 0x8b, 0x07}), Emulated::NotSimple);
 }
 
-TEST_F(ExecuteDisplaced, MakesRoomOnTheStackAndSetsTheFlags) {
-  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x10}), Displaced::Done);  // sub rsp, 16
+TEST_F(EmulatedInstructions, MakesRoomOnTheStackAndSetsTheFlags) {
+  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x10}), Emulated::Done);  // sub rsp, 16
   EXPECT_EQ(r.rsp, 0x7ff0u);
   EXPECT_EQ(r.rflags & 0x8d5u, 0x4u);  // 0xf0: even parity
-  EXPECT_EQ(execute({0x48, 0x81, 0xc4, 0x10, 0x80, 0xff, 0xff}), Displaced::Done);
+  EXPECT_EQ(execute({0x48, 0x81, 0xc4, 0x10, 0x80, 0xff, 0xff}), Emulated::Done);
   EXPECT_EQ(r.rsp, 0u);
   EXPECT_EQ(r.rflags & 0x8d5u, 0x45u);  // carry, parity, zero
 }
 
-TEST_F(ExecuteDisplaced, TellsBorrowAndOverflowApart) {
+TEST_F(EmulatedInstructions, TellsBorrowAndOverflowApart) {
   r.rsp = 0;
-  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x01}), Displaced::Done);
+  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x01}), Emulated::Done);
   EXPECT_EQ(r.rflags & 0x8d5u, 0x95u);  // carry, parity, adjust, sign
 
   r.rsp = 0x8000'0000'0000'0000;
-  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x01}), Displaced::Done);
+  EXPECT_EQ(execute({0x48, 0x83, 0xec, 0x01}), Emulated::Done);
   EXPECT_EQ(r.rflags & 0x8d5u, 0x814u);  // overflow, parity, adjust
 }
 
-TEST_F(ExecuteDisplaced, ReturnsToWhatTheStackSays) {
+TEST_F(EmulatedInstructions, ReturnsToWhatTheStackSays) {
   stack.words[0x8000] = 0xffff'ffff'8100'0000;
 
-  EXPECT_EQ(execute({0xc3}), Displaced::Done);
+  EXPECT_EQ(execute({0xc3}), Emulated::Done);
 
   EXPECT_EQ(r.rip, 0xffff'ffff'8100'0000);
   EXPECT_EQ(r.rsp, 0x8008u);
 }
 
-TEST_F(ExecuteDisplaced, PushesTheFlagsAsTheGuestSeesThem) {
+TEST_F(EmulatedInstructions, PushesTheFlagsAsTheGuestSeesThem) {
   r.rflags = 0x10246;  // RF
 
-  EXPECT_EQ(execute({0x9c}), Displaced::Done);
+  EXPECT_EQ(execute({0x9c}), Emulated::Done);
 
   EXPECT_EQ(stack.words[0x7ff8], 0x246u);
 }
 
-TEST_F(ExecuteDisplaced, AHaltIsToldToTheCaller) {
-  EXPECT_EQ(execute({0xf4}), Displaced::Halts);
+TEST_F(EmulatedInstructions, AHaltIsToldToTheCaller) {
+  EXPECT_EQ(execute({0xf4}), Emulated::Halts);
 
   EXPECT_EQ(r.rip, 0x1001u);
 }
 
-TEST_F(ExecuteDisplaced, LeavesWhatItDoesNotKnowAndWhatIsCutOff) {
+TEST_F(EmulatedInstructions, LeavesWhatItDoesNotKnowAndWhatIsCutOff) {
   for (const std::vector<std::uint8_t>& code : std::vector<std::vector<std::uint8_t>>{
            {}, {0xe8, 0, 0, 0, 0}, {0x48, 0x83, 0xec}, {0x0f, 0x1f, 0x44}, {0xf3, 0x0f}, {0x48}}) {
-    EXPECT_EQ(execute(code), Displaced::NotSimple);
+    EXPECT_EQ(execute(code), Emulated::NotSimple);
     EXPECT_EQ(r.rip, 0x1000u);
   }
 }
 
-TEST_F(ExecuteDisplaced, AGuestThatStepsItselfKeepsItsTrap) {
+TEST_F(EmulatedInstructions, AGuestThatStepsItselfKeepsItsTrap) {
   r.rflags |= 1 << 8;
 
-  EXPECT_EQ(execute({0x90}), Displaced::NotSimple);
+  EXPECT_EQ(execute({0x90}), Emulated::NotSimple);
 }
 
 }  // namespace
