@@ -266,11 +266,14 @@ class Counting(unittest.TestCase):
         def target(name, kind="executable", by_default=True):
             return {"type": kind, "filename": [f"/b/{name}"], "build_by_default": by_default}
         tests = [{"cmd": ["/b/dif_test"], "suite": ["ringside:unit", "ringside:threads"]},
+                 {"cmd": ["/b/attach_live_test"], "suite": ["ringside:unit", "ringside:kvm"]},
                  {"cmd": ["/b/leave_test"], "suite": ["ringside:live"]}]
-        targets = [target("ringside"), target("dif_test"), target("leave_test"), target("lib.stamp", "custom"),
-                   target("dif.a", "static library"), target("bench", "custom", False)]
+        targets = [target("ringside"), target("dif_test"), target("attach_live_test"), target("leave_test"),
+                   target("lib.stamp", "custom"), target("dif.a", "static library"),
+                   target("bench", "custom", False)]
 
-        self.assertEqual(core.programs_and_data(targets, tests), ["/b/ringside", "/b/leave_test", "/b/lib.stamp"])
+        self.assertEqual(core.programs_and_data(targets, tests),
+                         ["/b/ringside", "/b/attach_live_test", "/b/leave_test", "/b/lib.stamp"])
 
     def test_a_sanitizer_is_given_addresses_that_are_not_too_random(self):
         for bits, asked in ((28, []), (32, [mock.call(sanitizers.ADDR_NO_RANDOMIZE)])):
