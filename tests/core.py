@@ -4,16 +4,27 @@ of both suites takes an hour and a half there; --nightly runs it, and so does --
 processors for it. Of live it names what is left out.
 
 There the build before the tests leaves out the unit tests, which are only built with the address
-sanitizer: core.py BUILD names the targets of a build folder that are left.
+sanitizer: core.py BUILD names the targets of a build folder that --ci builds, none where it is all.
 
 A word is the beginning of the names of classes or of tests. Those of vm stand in the order in which
 they run: what is left when the time is over is skipped.
 """
 
-import json
+import os
 import pathlib
-import subprocess
 import sys
+
+from introspect import introspect, suites_of
+
+# On fewer, guests that share them with others are ten times slower, not two: what they trap into is not
+# running. So nothing runs beside them there, and --ci builds the unit tests with the address sanitizer
+# alone: to build them twice would take it beyond the time that build machines are to take.
+ENOUGH_PROCESSORS = 4
+
+
+def has_processors():
+    """Whether several suites that boot guests may run at a time."""
+    return (os.cpu_count() or 1) >= ENOUGH_PROCESSORS
 
 
 def some(group, *names):
@@ -62,19 +73,13 @@ NESTED = (
 def programs_and_data(targets, tests):
     """The files that a build makes by default, less the unit tests, by meson's lists of targets and tests.
     Those of the suite kvm stay: tests/nested/ runs them, too."""
-    suites = {test["cmd"][0]: {name.rpartition(":")[2] for name in test["suite"]} for test in tests}
+    suites = {test["cmd"][0]: suites_of(test) for test in tests}
     unit = {program for program, of in suites.items() if "unit" in of and "kvm" not in of}
     return [name for target in targets if target["build_by_default"] and target["type"] != "static library"
             for name in target["filename"] if name not in unit]
 
 
-def introspect(build, what):
-    """meson's list of a build folder."""
-    return json.loads(subprocess.run(["meson", "introspect", f"--{what}", build], check=True,
-                                     capture_output=True).stdout)
-
-
-if __name__ == "__main__":
+if __name__ == "__main__" and not has_processors():
     BUILD = pathlib.Path(sys.argv[1]).resolve()
     NAMES = programs_and_data(introspect(BUILD, "targets"), introspect(BUILD, "tests"))
     print(*(pathlib.Path(name).relative_to(BUILD) for name in NAMES))

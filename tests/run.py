@@ -14,8 +14,9 @@ With --sanitize NAME: the suites that sanitizers.py lists for it, from a build f
 which is made and kept up to date. With --ci: everything but what takes long (RINGSIDE_QUICK=1 in the
 environment: vm/ringside.py), clang-tidy (tidy.py) over the program, and what the address sanitizer
 watches, on few processors the unit tests alone, and those only so; with --nightly everything, clang-tidy
-over every source and every sanitizer. A test that fails in these two runs once more, a few at most (retries.py). With --minutes,
-which --ci sets, classes that boot guests and have not begun by then are skipped, and said to be.
+over every source and every sanitizer. A test that fails in these two runs once more, a few at most
+(retries.py). With --minutes, which --ci sets, classes that boot guests and have not begun by then are
+skipped, and said to be.
 """
 
 import argparse
@@ -38,6 +39,7 @@ import xml.etree.ElementTree
 
 import core
 import sanitizers
+from core import has_processors
 from retries import Retries
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -47,10 +49,6 @@ ORDER_ON_FEW = ("unit", "golden", "address", "thread", "tidy", "live", "nested",
 ROOT = HERE.parent
 # Half, since a guest and the tracer beside it keep more than one processor busy.
 VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
-# On fewer, guests that share them with others are ten times slower, not two: what they trap into is not
-# running. So nothing runs beside them there, and --ci builds the unit tests with the address sanitizer
-# alone: to build them twice would take it beyond the time that build machines are to take.
-ENOUGH_PROCESSORS = 4
 CI_MINUTES = 50  # of the 90 that they give
 CORE_MINUTES = 23  # on few processors, of 30 in all: the build before them takes six
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
@@ -337,18 +335,13 @@ def run_sanitized(name, build, wanted, pattern, retries=Retries()):
                        "golden": lambda: run_golden(folder, pattern)}, names)
 
 
-def has_processors():
-    """Whether several suites that boot guests may run at a time."""
-    return (os.cpu_count() or 1) >= ENOUGH_PROCESSORS
-
-
 def names_in_ci(names, nightly):
     """The names of all that --ci or --nightly runs where suites of these names are wanted, in this order."""
     names = [*names, "tidy", *(sanitizers.SANITIZERS if nightly else ("address",))]
     if has_processors():
         return names
     if not nightly:
-        say(f"run: on fewer than {ENOUGH_PROCESSORS} processors the unit tests run as `address` alone")
+        say(f"run: on fewer than {core.ENOUGH_PROCESSORS} processors the unit tests run as `address` alone")
     return sorted(names, key=ORDER_ON_FEW.index)
 
 

@@ -213,7 +213,7 @@ class Counting(unittest.TestCase):
         nested = f"start run.py --retries {run.RETRIES}"
         self.assertEqual(self.ran(), [*first, "start run.py --retries 0", "vm"])
         self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
-        self.assertEqual(self.ran("--ci", processors=run.ENOUGH_PROCESSORS - 1),
+        self.assertEqual(self.ran("--ci", processors=core.ENOUGH_PROCESSORS - 1),
                          ["meson", "golden", "sanitized address", "start tidy.py --program", "meson",
                           f"{nested} --core", "vm core"])
         self.assertEqual(self.ran("--core", "--suite", "vm"), ["vm core"])
@@ -225,7 +225,7 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.ran("--ci", "--suite", "unit"),
                          ["meson", "start tidy.py --program", "sanitized address"])
 
-    def ran(self, *options, processors=run.ENOUGH_PROCESSORS):
+    def ran(self, *options, processors=core.ENOUGH_PROCESSORS):
         """All that main() runs and starts, in this order, when each of it counts one test."""
         done = []
 

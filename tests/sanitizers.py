@@ -7,12 +7,13 @@ test program belongs that shares data between threads. The folder is NAME in the
 
 import ctypes
 import dataclasses
-import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+from introspect import introspect, suites_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # GCC takes twice as long for what they add.
@@ -51,8 +52,7 @@ def settle_addresses(bits=pathlib.Path("/proc/sys/vm/mmap_rnd_bits")):
 def programs(tests, suite, pattern, folder):
     """The ninja targets of the tests of a suite that have the pattern in their names."""
     paths = [pathlib.Path(test["cmd"][0]) for test in tests
-             if any(name.rpartition(":")[2] == suite for name in test["suite"])
-             and pattern in test["name"]]
+             if suite in suites_of(test) and pattern in test["name"]]
     return [str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder)]
 
 
@@ -73,9 +73,7 @@ def prepare(name, build, pattern, golden):
                         "-Doptimization=0", f"-Dcpp_args={FLAGS}", f"-Dc_args={FLAGS}"],
                        check=True, stdout=sys.stderr, env={**os.environ, **COMPILERS})
     subprocess.run(["ninja", "-C", folder, "build.ninja"], check=True, stdout=sys.stderr)
-    listing = subprocess.run(["meson", "introspect", "--tests", folder], check=True,
-                             capture_output=True).stdout
-    targets = programs(json.loads(listing), sanitizer.suite, pattern or "", folder)
+    targets = programs(introspect(folder, "tests"), sanitizer.suite, pattern or "", folder)
     if golden:
         targets += ["ringside", "tests/golden/golden_state_check"]
     if targets:
