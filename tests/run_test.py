@@ -4,6 +4,7 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -303,6 +304,21 @@ class Counting(unittest.TestCase):
             self.assertEqual(names("", True), [("vmm/a.cc",), ("dif/d.cc", "dif/e.cc")])
             self.assertEqual([unit.names for unit in tidy.units(folder, "vmm/") if not unit.checks],
                              [("vmm/a.cc",)])
+
+
+class Compare(unittest.TestCase):
+    def test_what_is_missing_is_told_at_once_and_whole(self):
+        nowhere = {"RINGSIDE_BUILD": "/nonexistent/build", "RINGSIDE_IMAGES": "/nonexistent/images",
+                   "PATH": "/nonexistent"}
+        program = pathlib.Path(run.__file__).parent / "bench/compare"
+
+        told = subprocess.run([sys.executable, program], text=True, capture_output=True, check=False,
+                              env={**os.environ, **nowhere})
+
+        self.assertEqual(told.returncode, 1, told)
+        for way_out in ("images/build --compare", "apt-get install qemu-system-x86", "ninja -C build ringside",
+                        "-Dbench=enabled"):
+            self.assertIn(way_out, told.stderr)
 
 
 class Readme(unittest.TestCase):
