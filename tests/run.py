@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Runs suites and counts: tests/run.py [--suite NAME] [-k PATTERN] [--sanitize NAME] [--qemu PATH]
+"""Runs suites and counts: tests/run.py [--all] [--suite NAME] [-k PATTERN] [--sanitize NAME] [--qemu PATH]
 
 Progress goes to stderr; the last line on stdout is "N passed, N failed" and ", N skipped" when
-there are any. The exit status is 0 only when something ran and nothing failed.
+there are any. The exit status is 0 only when something ran and nothing failed; 130 after Ctrl-C, which
+lets the test that runs clean up, and prints what has passed so far.
+
+Without options it runs all suites, but of those that boot guests the core alone (core.py): 20 minutes on
+two processors. --all runs everything, which takes two to three hours there.
 
 Suites: `unit` is everything that meson knows and that needs no guest (GoogleTest cases are counted
 one by one), `golden` the scripts of tests/golden/ with what they must print, `live` meson's
@@ -20,10 +24,12 @@ skipped, and said to be.
 """
 
 import argparse
-import concurrent.futures
+import ast
+import concurrent.futures.process
 import dataclasses
 import functools
 import importlib.util
+import itertools
 import json
 import math
 import multiprocessing
@@ -31,6 +37,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -54,12 +61,23 @@ CORE_MINUTES = 23  # on few processors, of 30 in all: the build before them take
 # A loaded machine is ten times slower; a test that hangs is ended all the same.
 UNIT_SELECTION = ("--no-suite", "live", "--timeout-multiplier", "10")
 STYLE_SELECTION = ("--no-suite", "unit", *UNIT_SELECTION)  # all but the unit tests
-RETRIES = 4  # with --ci and --nightly, of well over 500 that boot guests
+RETRIES = 4  # unless tests are selected by hand; of well over 500 that boot guests
 CLASSES = []  # of tests; processes that are forked from this one have them, too
+
+
+INTERRUPTED = 130  # the exit status, as a shell has it for SIGINT
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+class Interrupted(Exception):
+    """Ctrl-C has ended a suite; `count` is what it had counted."""
+
+    def __init__(self, count):
+        super().__init__(str(count))
+        self.count = count
 
 
 @dataclasses.dataclass
@@ -166,10 +184,12 @@ class VmResult(unittest.TestResult):
         super().__init__()
         self._suite = suite
         self.bad = set()
+        self.test = None  # the one that runs
         self._start = 0.0
 
     def startTest(self, test):
         super().startTest(test)
+        self.test = test
         self._start = time.monotonic()
         say(f"{self._suite}: {test.id()} ...")
 
@@ -226,27 +246,44 @@ def classes_of(suite):
     return classes
 
 
+def clean_up(test):
+    """Ends the guests and processes of a test that was interrupted: unittest itself does not."""
+    group = type(test)
+    test.doCleanups()
+    group.tearDownClass()
+    group.doClassCleanups()
+
+
 def run_class(suite, tests, until):
     """Runs the tests of one class, or skips them when it is later than `until`."""
     if time.monotonic() > until:
         say(f"{suite}: {type(tests[0]).__module__}.{type(tests[0]).__qualname__} skipped: no time is left")
         return Count(skipped=len(tests))
     result = VmResult(suite)
-    unittest.TestSuite(tests).run(result)
+    try:
+        unittest.TestSuite(tests).run(result)
+    except KeyboardInterrupt:
+        if result.test:
+            say(f"{suite}: {result.test.id()} interrupted: it cleans up")
+            clean_up(result.test)
+            result.testsRun -= 1  # this one has no outcome
+        raise Interrupted(result.count()) from None
     return result.count()
 
 
 def run_forked(suite, number, until):
     """Runs the class of that number, in a process that was forked from the one with the list."""
+    say(f"{suite}: class {number + 1} of {len(CLASSES)}")
     return run_class(suite, CLASSES[number], until)
 
 
 def run_classes(suite, numbers, processes, until):
-    """Runs the classes of those numbers, so many at a time; returns the counts."""
+    """Runs the classes of those numbers, so many at a time; yields the counts."""
     if processes == 1:
-        return [run_class(suite, CLASSES[number], until) for number in numbers]
+        yield from (run_forked(suite, number, until) for number in numbers)
+        return
     with concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(run_forked, *zip(*((suite, number, until) for number in numbers))))
+        yield from pool.map(run_forked, *zip(*((suite, number, until) for number in numbers)))
 
 
 def selected(classes, starts):
@@ -280,7 +317,10 @@ def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, star
         for number, name, count in zip(numbers, classes, counts):
             # Whatever the time: a failure that is not looked at again is one.
             total.add(retries(name, count,
-                              lambda: run_classes(folder.name, [number], processes, math.inf)[0]))
+                              lambda: next(run_classes(folder.name, [number], processes, math.inf))))
+    except (Interrupted, KeyboardInterrupt) as error:
+        total.add(getattr(error, "count", Count()))
+        raise Interrupted(total) from None
     except concurrent.futures.process.BrokenProcessPool as error:
         say(f"run: {error}")
         total.add(Count(failed=1))
@@ -304,14 +344,26 @@ def start(script, pattern, *options, nice=0):
     process = subprocess.Popen(["nice", "-n", str(nice), sys.executable, "-B", HERE / script,
                                 *options, *(("-k", pattern) if pattern else ())],
                                stdout=subprocess.PIPE, text=True)
-    return lambda: read_count(process.communicate()[0])
+
+    def wait():
+        try:
+            return read_count(process.communicate()[0])
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)  # a terminal has sent it one, too
+            raise Interrupted(read_count(process.communicate()[0])) from None
+    return wait
 
 
 def run_suites(suites, names):
-    """Runs the named suites of a table; returns what came of all of them."""
+    """Runs the named suites of a table; returns what came of all of them. Ctrl-C ends it as Interrupted."""
     total = Count()
-    for name in names:
-        count = suites[name]()
+    for number, name in enumerate(names):
+        say(f"run: suite {name}, {number + 1} of {len(names)}")
+        try:
+            count = suites[name]()
+        except (Interrupted, KeyboardInterrupt) as error:
+            total.add(getattr(error, "count", Count()))
+            raise Interrupted(total) from None
         say(f"{name}: {count}")
         total.add(count)
     return total
@@ -346,7 +398,9 @@ def names_in_ci(names, nightly):
 
 
 def parse_options():
-    parser = argparse.ArgumentParser(description="Runs the tests and counts them.")
+    parser = argparse.ArgumentParser(
+        description="Runs the tests and counts them; of those that boot guests the core (core.py).")
+    parser.add_argument("--all", action="store_true", help="run every test, not the core alone")
     parser.add_argument("--suite", choices=SUITES,
                         action="append", help="run only this suite")
     parser.add_argument("-k", metavar="PATTERN", help="run only tests whose name has this in it")
@@ -365,19 +419,45 @@ def parse_options():
                         help="begin no class that boots guests later than so many minutes after the start")
     parser.add_argument("--qemu", metavar="PATH",
                         help="the vm suite's QEMU, as tests/vm/qemu10 prints it")
-    return parser.parse_args()
+    parser.add_argument("--list", action="store_true",
+                        help="say what the files of the suites live, vm and nested test, and run nothing")
+    options = parser.parse_args()
+    selects = options.all or options.suite or options.k or options.sanitize or options.ci or options.nightly
+    options.core |= not selects
+    return options
+
+
+def first_words(path):
+    """The first sentence of a test file's first comment."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        comment = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        comment = "\n".join(line.removeprefix("//").strip()
+                            for line in itertools.takewhile(lambda line: line.startswith("//"), text.splitlines()))
+    return re.split(r"(?<=\.)\s", " ".join(comment.split()))[0]
+
+
+def list_files():
+    """Prints each file of tests that boot guests, with what it tests."""
+    for pattern in ("live/*_test.cc", "vm/test_*.py", "nested/test_*.py"):
+        for path in sorted(HERE.glob(pattern)):
+            print(f"{path.relative_to(HERE)}: {first_words(path)}")
 
 
 def main():
     begin = time.monotonic()
     options = parse_options()
+    if options.list:
+        list_files()
+        return 0
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
     if options.ci:
         os.environ["RINGSIDE_QUICK"] = "1"
         options.core |= not has_processors()
         options.minutes = min(options.minutes, CI_MINUTES if has_processors() else CORE_MINUTES)
-    retries = Retries(options.retries or (RETRIES if options.ci or options.nightly else 0))
+    retries = Retries(options.retries or (RETRIES if options.ci or options.nightly or options.core else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
     until = begin + 60 * options.minutes
 
@@ -414,15 +494,20 @@ def main():
         for name in sanitizers.SANITIZERS:
             suites[name] = lambda name=name: run_sanitized(name, build, ("unit",) if few else None, options.k,
                                                            retries)
-    if options.sanitize:
-        total = run_sanitized(options.sanitize, build, options.suite, options.k, retries)
-    else:
-        total = run_suites(suites, names)
+    status = None
+    try:
+        total = (run_sanitized(options.sanitize, build, options.suite, options.k, retries) if options.sanitize
+                 else run_suites(suites, names))
+    except Interrupted as error:
+        say("run: interrupted; so far:")
+        total, status = error.count, INTERRUPTED
+    if options.core and not options.ci and not options.suite and status is None:
+        say("run: these were the core of the tests that boot guests; ./check --all runs all of them")
     if total.passed + total.failed == 0:
         say("run: nothing ran")
     retries.tell()
     print(total, flush=True)
-    return 0 if total.passed and not total.failed else 1
+    return status or (0 if total.passed and not total.failed else 1)
 
 
 if __name__ == "__main__":

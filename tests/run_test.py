@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,20 @@ class AlsoLucky(Lucky): pass
 class Bad(unittest.TestCase):
     def test_good(self): pass
     def test_bad(self): self.fail("always")
+"""
+
+PATIENT_TESTS = """
+import pathlib, sys, time, unittest
+FOLDER = pathlib.Path(__file__).parent
+class Patient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): cls.addClassCleanup((FOLDER / "class-cleaned").touch)
+    def test_a_good(self): pass
+    def test_b_waits(self):
+        self.addCleanup((FOLDER / "cleaned").touch)
+        print("waiting", flush=True)
+        time.sleep(600)
+    def test_c_never(self): pass
 """
 
 ENDING_TEST = """
@@ -192,6 +207,20 @@ class Counting(unittest.TestCase):
             fixture = word.removeprefix("*").split(".")[0]
             self.assertIn(f"TEST_P({fixture}, ", sources)
 
+    def test_an_interrupt_lets_the_test_clean_up_and_counts_what_passed(self):
+        script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
+                  "try: run.run_suites({'vm': lambda: run.run_vm(sys.argv[1], None)}, ['vm'])\n"
+                  "except run.Interrupted as error: print(error.count)")
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_made_up.py").write_text(PATIENT_TESTS)
+            with subprocess.Popen([sys.executable, "-B", "-c", script, folder], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+                self.assertEqual(process.stdout.readline(), "waiting\n")
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.stdout.read(), "1 passed, 0 failed\n")
+            for mark in ("cleaned", "class-cleaned"):
+                self.assertTrue(pathlib.Path(folder, mark).exists(), mark)
+
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""
         script = (f"import sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
@@ -212,7 +241,9 @@ class Counting(unittest.TestCase):
     def test_which_suites_run(self):
         first = ["meson", "golden", "meson"]
         nested = f"start run.py --retries {run.RETRIES}"
-        self.assertEqual(self.ran(), [*first, "start run.py --retries 0", "vm"])
+        self.assertEqual(self.ran(), [*first, f"{nested} --core", "vm core"])
+        self.assertEqual(self.ran("--all"), [*first, "start run.py --retries 0", "vm"])
+        self.assertEqual(self.ran("-k", "storm"), [*first, "start run.py storm --retries 0", "vm"])
         self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
         self.assertEqual(self.ran("--ci", processors=core.ENOUGH_PROCESSORS - 1),
                          ["meson", "golden", "sanitized address", "start tidy.py --program", "meson",
@@ -321,13 +352,17 @@ class Compare(unittest.TestCase):
             self.assertIn(way_out, told.stderr)
 
 
-class Readme(unittest.TestCase):
-    def test_every_test_of_guests_is_named(self):
-        tests = pathlib.Path(run.__file__).parent
-        text = (tests / "README.md").read_text()
-        for file in sorted(tests.glob("*/test_*.py")):
-            with self.subTest(file):
-                self.assertIn(f"{file.name}`", text)
+class Listing(unittest.TestCase):
+    def test_every_file_that_boots_guests_says_what_it_tests(self):
+        for pattern in ("live/*_test.cc", "vm/test_*.py", "nested/test_*.py"):
+            for path in sorted(run.HERE.glob(pattern)):
+                with self.subTest(path):
+                    self.assertRegex(run.first_words(path), r".{20,}[.:]?$")
+
+    def test_the_list_names_each_file_once(self):
+        with contextlib.redirect_stdout(io.StringIO()) as output, mock.patch("sys.argv", ["run.py", "--list"]):
+            self.assertEqual(run.main(), 0)
+        self.assertEqual(output.getvalue().count("vm/test_storm.py: Many firings at once"), 1)
 
 
 if __name__ == "__main__":
