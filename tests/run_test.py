@@ -352,6 +352,38 @@ class Compare(unittest.TestCase):
             self.assertIn(way_out, told.stderr)
 
 
+class Documents(unittest.TestCase):
+    PAGES = (*run.ROOT.glob("*.md"), *run.ROOT.glob("*/*.md"), *run.ROOT.glob("tests/*/*.md"))
+
+    @staticmethod
+    def anchors(page):
+        """The anchors of a page's headings."""
+        return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+                for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)]
+
+    def test_links_between_pages_lead_somewhere(self):
+        self.assertGreater(len(self.PAGES), 10)
+        for page in self.PAGES:
+            for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+                with self.subTest(page=page.name, link=link):
+                    path, _, anchor = link.partition("#")
+                    target = page.parent / path if path else page
+                    self.assertTrue(target.exists())
+                    if anchor:
+                        self.assertIn(anchor, self.anchors(target))
+
+    def test_the_front_page_stays_short(self):
+        lines = (run.ROOT / "README.md").read_text().splitlines()
+        self.assertLessEqual(len(lines), 150)
+        self.assertLessEqual(max(map(len, lines)), 100)
+
+    def test_each_page_for_users_is_listed(self):
+        listed = (run.ROOT / "docs/README.md").read_text()
+        for page in (run.ROOT / "docs").glob("*.md"):
+            if page.name != "README.md":
+                self.assertIn(f"({page.name})", listed)
+
+
 class Listing(unittest.TestCase):
     def test_every_file_that_boots_guests_says_what_it_tests(self):
         for pattern in ("live/*_test.cc", "vm/test_*.py", "nested/test_*.py"):
