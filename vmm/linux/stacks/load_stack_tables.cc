@@ -1,6 +1,8 @@
 #include "vmm/linux/stacks/load_stack_tables.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,33 +19,46 @@ std::vector<std::byte> copy(const GuestReader& reader, GuestVirt at, std::uint64
   return bytes;
 }
 
-/// False when there is no room for the table: frames of that text are walked by frame pointers.
-bool add_table(const GuestReader& reader, StackTables& tables, Kernel::AddressRange text,
-               GuestVirt addresses, GuestVirt entries, std::uint64_t count, ModuleBudget& budget) {
+/// Adds each of the texts that one table describes. False when there is no room for the table:
+/// frames of those texts are walked by frame pointers.
+bool add_table(const GuestReader& reader, StackTables& tables,
+               std::span<const Kernel::AddressRange> texts, GuestVirt addresses, GuestVirt entries,
+               std::uint64_t count, ModuleBudget& budget) {
   const bool fits = ModuleBudget::take(budget.orc_entries, count);
   const std::uint64_t bounded = fits ? count : 0;
   const auto address_bytes = copy(reader, addresses, bounded * kOrcAddressBytes);
   const auto entry_bytes = copy(reader, entries, bounded * kOrcEntryBytes);
-  tables.add(text, {addresses, address_bytes}, entry_bytes);
+  for (const auto& text : texts) tables.add(text, {addresses, address_bytes}, entry_bytes);
   return fits;
+}
+
+/// Empty where symbols do not tell of it.
+Kernel::AddressRange init_text(const SymbolTable& symbols) {
+  const Symbol* const begin = symbols.find("_sinittext", "vmlinux");
+  const Symbol* const end = symbols.find("_einittext", "vmlinux");
+  if (begin == nullptr || end == nullptr) return {};
+  return {begin->address, end->address};
 }
 
 void add_vmlinux(const GuestReader& reader, Kernel& kernel, StackTables& tables,
                  ModuleBudget& budget) {
   const SymbolTable& symbols = kernel.symbols();
   const Module& vmlinux = symbols.modules()[0];
-  const auto text = Kernel::AddressRange::of(vmlinux.text_base, vmlinux.text_size);
+  // Init text is freed when the kernel has booted, but the first idle task returns into it for
+  // ever.
+  const std::array texts{Kernel::AddressRange::of(vmlinux.text_base, vmlinux.text_size),
+                         init_text(symbols)};
   const auto symbol = [&](std::string_view name) { return symbols.find(name, "vmlinux"); };
   const Symbol* addresses = symbol("__start_orc_unwind_ip");
   const Symbol* stop = symbol("__stop_orc_unwind_ip");
   const Symbol* entries = symbol("__start_orc_unwind");
   if (addresses == nullptr || stop == nullptr || entries == nullptr ||
       stop->address <= addresses->address) {
-    tables.add(text, {}, {});
+    for (const auto& text : texts) tables.add(text, {}, {});
     return;
   }
   const std::uint64_t count = stop->address.offset_from(addresses->address) / kOrcAddressBytes;
-  if (!add_table(reader, tables, text, addresses->address, entries->address, count, budget)) {
+  if (!add_table(reader, tables, texts, addresses->address, entries->address, count, budget)) {
     kernel.note_omission("vmlinux: its unwinding table is too large, so stacks may be short");
   }
 }
@@ -56,7 +71,7 @@ bool add_module(const GuestReader& reader, const OrcLayout& layout, GuestVirt st
     return load_field<std::uint64_t>(reader, structure, *offset).value_or(0);
   };
   const std::uint64_t count = word(layout.count) & UINT32_MAX;
-  return add_table(reader, tables, text, GuestVirt(word(layout.addresses)),
+  return add_table(reader, tables, {&text, 1}, GuestVirt(word(layout.addresses)),
                    GuestVirt(word(layout.entries)), count, budget);
 }
 

@@ -134,6 +134,91 @@ TEST_F(Walk, AStackThatWasSwitchedIsFollowedThroughItsTop) {
   EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210})) << "r10 is not known after a call";
 }
 
+/// A timer's interrupt in a task: the handler's frames are on the interrupt stack, whose top keeps
+/// the task's stack pointer, where pt_regs lead to what was interrupted.
+Orc interrupt_of_a_task() {
+  return Orc()
+      .at(0x100, kCall, kSp, 8)                   // the handler
+      .at(0x200, kCall, kSpIndirect, 8)           // sysvec_apic_timer_interrupt: changes stacks
+      .at(0x300, kRegisters, kSp, 0, 0, 0, true)  // asm_sysvec_apic_timer_interrupt
+      .at(0x400, kCall, kSp, 16)                  // what was interrupted
+      .at(0x500, kEnd, 0, 0);
+}
+
+/// Stacks' offsets from kStack.
+struct TwoStacks {
+  std::uint64_t interrupt, task;
+};
+
+class WalkOverTwoStacks : public Walk {
+ protected:
+  void interrupt(const TwoStacks& at) {
+    registers_.rip = kText + 0x110;
+    registers_.rsp = kStack + at.interrupt;
+    put(at.interrupt, kText + 0x210);
+    put(at.interrupt + 8, kStack + at.task);  // the last word of the interrupt stack
+    put(at.task, kText + 0x310);
+    const std::uint64_t regs = at.task + 8;
+    for (std::uint64_t word = 0; word < 168; word += 8) put(regs + word, 0);
+    put(regs + 16 * 8, kText + 0x410);
+    put(regs + 17 * 8, 0x10);
+    put(regs + 19 * 8, kStack + at.task + 0x200);
+    put(at.task + 0x200 + 8, kText + 0x510);
+  }
+};
+
+TEST_F(WalkOverTwoStacks, GoesOnInATasksStackAboveAndBelowTheInterrupts) {
+  const auto tables = interrupt_of_a_task().tables();
+
+  interrupt({.interrupt = 0x1000, .task = 0x4000});
+  EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210, 0x310, 0x410, 0x510}));
+
+  interrupt({.interrupt = 0x9000, .task = 0x6000});
+  EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210, 0x310, 0x410, 0x510}));
+}
+
+TEST_F(WalkOverTwoStacks, IsKnownToEndWhereverTheTasksStackLies) {
+  const auto tables = interrupt_of_a_task().tables();
+  const Kernel::AddressRange handler{GuestVirt(kText + 0x410), GuestVirt(kText + 0x411)};
+  const Kernel::AddressRange nowhere{GuestVirt(1), GuestVirt(2)};
+
+  interrupt({.interrupt = 0x9000, .task = 0x6000});
+
+  EXPECT_EQ(passes(tables, guest_, registers_, Here, handler), true);
+  EXPECT_EQ(passes(tables, guest_, registers_, Here, nowhere), false);
+}
+
+TEST_F(Walk, ASoftirqThatATaskRunsItselfIsFollowedDownToItsStack) {
+  const auto tables = Orc()
+                          .at(0x100, kCall, kSp, 8)          // __do_softirq
+                          .at(0x200, kCall, kSpIndirect, 8)  // do_softirq.part.0
+                          .at(0x300, kCall, kSp, 8)          // __local_bh_enable_ip
+                          .at(0x400, kEnd, 0, 0)
+                          .tables();
+  registers_.rip = kText + 0x110;
+  registers_.rsp = kStack + 0x8000;
+  put(0x8000, kText + 0x210);
+  put(0x8008, kStack);  // the task's own, far below
+  put(0, kText + 0x310);
+  put(8, kText + 0x410);
+
+  EXPECT_EQ(frames(tables, Here), (Frames{0x110, 0x210, 0x310, 0x410}));
+}
+
+TEST_F(Walk, StacksThatLeadToEachOtherEndWithWhatIsAskedFor) {
+  const auto tables = Orc().at(0x100, kCall, kSpIndirect, 8).tables();
+  const Kernel::AddressRange nowhere{GuestVirt(1), GuestVirt(2)};
+  registers_.rip = kText + 0x110;
+  registers_.rsp = kStack;
+  put(0, kStack + 0x100);  // each keeps the other one's stack pointer
+  put(0x100, kText + 0x110);
+  put(0x108, kStack - 8);
+  guest_.put(kStack - 8, kText + 0x110);
+
+  EXPECT_EQ(frames(tables, Here, 100).size(), 100u);
+  EXPECT_EQ(passes(tables, guest_, registers_, Here, nowhere), std::nullopt);
+}
+
 TEST_F(Walk, AStackThatTheGuestForgedEndsTheWalk) {
   const auto tables = Orc().at(0x100, kCall, kBp, 0, kBp, 0).at(0x200, kCall, kSp, -8).tables();
   registers_.rip = kText + 0x110;

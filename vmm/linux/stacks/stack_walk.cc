@@ -55,7 +55,10 @@ class StackWalk {
     const std::uint64_t old_bp = bp_;
     switch (entry->kind) {
       case Kind::Call:
-        if (*frame <= sp_ || !finish_call(*frame)) return false;
+        // Within one stack a frame ends above its beginning. The stack that an interrupt came from
+        // may lie anywhere.
+        if (!leaves_stack(*entry) && *frame <= sp_) return false;
+        if (!finish_call(*frame)) return false;
         break;
       case Kind::Registers:
         if (!take_registers(*frame)) return false;
@@ -78,6 +81,10 @@ class StackWalk {
   std::optional<std::uint64_t> saved_register(std::size_t index) const {
     return have_registers_ ? std::optional(registers_[index]) : std::nullopt;
   }
+
+  /// Whether the frame ends on another stack than it is on: code that changes stacks keeps the one
+  /// that it came from in the new one's first word.
+  static bool leaves_stack(const OrcEntry& entry) { return entry.sp == Base::SpIndirect; }
 
   /// The stack pointer after the frame is left.
   std::optional<std::uint64_t> frame_end(const OrcEntry& entry) const {
