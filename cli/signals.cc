@@ -1,3 +1,4 @@
+// In this file, top to bottom: what signals mean, the thread that reads them, the session's side.
 #include "cli/signals.h"
 
 #include <fmt/format.h>
@@ -7,14 +8,25 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "cli/messages.h"
+#include "vmm/base/end_order.h"
+#include "vmm/base/raise_event.h"
 
 namespace ringside::cli {
 namespace {
+
+using Wish = EndWishes::Wish;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kSecondOrder =
+    "taking everything out of the guest before the end; once more ends at once";
+constexpr std::string_view kNoResults = "ended by a second signal, before the results were printed";
 
 sigset_t ending_signals() {
   sigset_t set;
@@ -34,7 +46,7 @@ int take_from(int fd) {
 }
 
 /// Nothing may delay the end: no thread that writes to stderr, and no reader that reads no more.
-void say_last(std::string_view words) {
+void say_now(std::string_view words) {
   const std::string line = fmt::format("{}: {}\n", program_name(), words);
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, 0) == 1) (void)!::write(STDERR_FILENO, line.data(), line.size());
@@ -50,40 +62,121 @@ void end_by(int signal) {
 
 }  // namespace
 
+Wish EndWishes::heard(int signal, Time now) {
+  const bool counts = open_ && (wish_ == Wish::None || signal != SIGHUP);
+  if (!counts || wish_ == Wish::AtOnce) return wish_;
+  wish_ = static_cast<Wish>(static_cast<unsigned>(wish_) + 1);
+  last_ = now;
+  open_ = false;
+  return wish_;
+}
+
+Wish EndWishes::silence(Time now) {
+  open_ |= now - last_ >= kFinger;
+  if (wish_ == Wish::Hurry && now - last_ >= kHurry) wish_ = Wish::AtOnce;
+  return wish_;
+}
+
+std::optional<EndWishes::Time> EndWishes::next_look() const {
+  if (!open_) return last_ + kFinger;
+  if (wish_ == Wish::Hurry) return last_ + kHurry;
+  return std::nullopt;
+}
+
+struct Signals::Shared {
+  Shared(UniqueFd from, UniqueFd to, UniqueFd end)
+      : signals(std::move(from)), ordered(std::move(to)), stop(std::move(end)) {}
+
+  void read_all();
+  void obey(Wish wish);
+  void end_if_wished();
+
+  UniqueFd signals, ordered, stop;
+  EndWishes wishes;  // the thread's
+  std::mutex mutex;  // of what follows
+  bool owes = false;
+  std::string last_words;
+  Wish told = Wish::None;
+  int signal = SIGTERM;  // the last one
+  std::thread thread;    // waits until `stop` is readable
+};
+
+void Signals::Shared::read_all() {
+  for (;;) {
+    const auto look = wishes.next_look();
+    int nap = -1;
+    if (look) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*look - Clock::now()).count();
+      nap = static_cast<int>(std::max<std::int64_t>(left, 0));
+    }
+    pollfd fds[] = {{signals.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
+    const int ready = ::poll(fds, 2, nap);
+    if (fds[1].revents != 0) return;
+    const int came = ready > 0 ? take_from(signals.get()) : 0;
+    if (came != 0) {
+      const std::lock_guard lock(mutex);
+      signal = came;
+    }
+    obey(came != 0 ? wishes.heard(came, Clock::now()) : wishes.silence(Clock::now()));
+  }
+}
+
+void Signals::Shared::obey(Wish wish) {
+  const std::lock_guard lock(mutex);
+  if (wish == std::exchange(told, wish)) return;
+  set_end_order(wish == Wish::End ? EndOrder::Given : EndOrder::Hurried);
+  raise_event(ordered);
+  if (wish == Wish::Hurry && owes) say_now(kSecondOrder);
+  if (wish == Wish::AtOnce && owes) {
+    say_now(last_words);
+    end_by(signal);
+  }
+  end_if_wished();
+}
+
+void Signals::Shared::end_if_wished() {
+  if (!owes && told >= Wish::Hurry) end_by(signal);
+}
+
+void Signals::End::operator()(Shared* shared) const {
+  raise_event(shared->stop);
+  shared->thread.join();
+  delete shared;
+}
+
 Result<Signals> Signals::block() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is its writer's error
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  UniqueFd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)), stop(eventfd(0, EFD_CLOEXEC));
-  if (!fd || !stop) return fail(ErrorCode::Io, fmt::format("signalfd: {}", std::strerror(errno)));
-  return Signals(std::move(fd), std::move(stop));
+  UniqueFd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  UniqueFd ordered(eventfd(0, EFD_CLOEXEC)), stop(eventfd(0, EFD_CLOEXEC));
+  if (!fd || !ordered || !stop) {
+    return fail(ErrorCode::Io, fmt::format("signalfd: {}", std::strerror(errno)));
+  }
+  set_end_order(EndOrder::None);
+  auto* const shared = new Shared(std::move(fd), std::move(ordered), std::move(stop));
+  shared->thread = std::thread([shared] { shared->read_all(); });
+  return Signals(std::unique_ptr<Shared, End>(shared));
 }
 
-Signals::~Signals() {
-  if (second_.joinable()) eventfd_write(stop_.get(), 1);
+Signals::~Signals() = default;
+
+int Signals::fd() const {
+  return shared_->ordered.get();
 }
 
-bool Signals::take() {
-  const bool came = take_from(fd_.get()) != 0;
-  came_ |= came;
-  return came;
+void Signals::owe_guest(std::string last_words) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->owes = true;
+  shared_->last_words = std::move(last_words);
 }
 
-void Signals::obey_the_second() {
-  if (second_.joinable()) return;
-  second_ = std::jthread(
-      [signals = fd_.get(), stop = stop_.get(), came = came_, words = last_words_]() mutable {
-        for (;;) {
-          pollfd fds[] = {{signals, POLLIN, 0}, {stop, POLLIN, 0}};
-          ::poll(fds, 2, -1);
-          if (fds[1].revents != 0) return;
-          const int signal = take_from(signals);
-          if (signal == 0 || !std::exchange(came, true)) continue;
-          if (!words.empty()) say_last(words);
-          end_by(signal);
-        }
-      });
+void Signals::settle_with_guest() {
+  const std::lock_guard lock(shared_->mutex);
+  const bool owed = std::exchange(shared_->owes, false);
+  if (owed && shared_->told >= Wish::Hurry) say_now(kNoResults);
+  shared_->end_if_wished();
 }
 
 }  // namespace ringside::cli

@@ -1,41 +1,72 @@
-// SIGINT, SIGTERM and SIGHUP as a descriptor for the session's poll loop.
+// SIGINT, SIGTERM and SIGHUP: which of them are one order to end, which are a second one, and what
+// either does. A thread reads them from the beginning to the end of a session. Whoever waits sees
+// an order by fd(), or by end_order() (vmm/base/end_order.h).
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 
 namespace ringside::cli {
 
+/// Makes orders of signals. One order often comes as several signals: timeout(1) sends SIGTERM to
+/// its child and to its group, and a terminal that closes sends SIGHUP by the kernel and by the
+/// shell. So a signal is another order only if none was waiting to be read once a finger had had
+/// the time to press again. SIGHUP never is: nobody presses it.
+class EndWishes {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::milliseconds kFinger{500};
+  /// How long it may take to leave a guest in order after the second order.
+  static constexpr std::chrono::seconds kHurry{10};
+
+  enum class Wish : std::uint8_t { None, End, Hurry, AtOnce };
+  Wish wish() const { return wish_; }
+  /// A signal was read.
+  Wish heard(int signal, Time now);
+  /// No signal was there to be read.
+  Wish silence(Time now);
+  /// When to look again whether there is silence; never: nothing changes without a signal.
+  std::optional<Time> next_look() const;
+
+ private:
+  Wish wish_ = Wish::None;
+  Time last_{};       // when wish_ came
+  bool open_ = true;  // the next signal is an order
+};
+
 class Signals {
  public:
   /// Blocks the signals in this thread and all that it starts from now on; ignores SIGPIPE, whose
-  /// news come as EPIPE. Before any thread is started.
+  /// news come as EPIPE. Before any other thread is started. One at a time.
   static Result<Signals> block();
   Signals(Signals&&) = default;
   ~Signals();
 
-  /// Readable once a signal came.
-  int fd() const { return fd_.get(); }
-  /// Takes a signal that came; false when there is none.
-  bool take();
-  /// From now on a signal ends the process at once, unless it is the first one: the user's second
-  /// wish is an order. Tracing that ends by itself is left as it has to be when the first one
-  /// comes.
-  void obey_the_second();
-  /// A process that ends so says them before it does; none by default.
-  void set_last_words(std::string words) { last_words_ = std::move(words); }
+  /// Readable from the first order on.
+  int fd() const;
+
+  /// From now on a guest that outlives us has something of ours in it. A second order leaves it in
+  /// order first, a third one ends the process at once, with these words. Before this a second one
+  /// ends it at once.
+  void owe_guest(std::string last_words);
+  /// Nothing of ours is in a guest any more. Ends the process if that was the wish meanwhile.
+  void settle_with_guest();
 
  private:
-  Signals(UniqueFd fd, UniqueFd stop) : fd_(std::move(fd)), stop_(std::move(stop)) {}
+  struct Shared;
+  struct End {
+    void operator()(Shared* shared) const;
+  };
 
-  UniqueFd fd_, stop_;
-  bool came_ = false;
-  std::string last_words_;
-  std::jthread second_;  ///< waits until stop_ is readable
+  explicit Signals(std::unique_ptr<Shared, End> shared) : shared_(std::move(shared)) {}
+  std::unique_ptr<Shared, End> shared_;
 };
 
 }  // namespace ringside::cli

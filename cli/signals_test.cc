@@ -4,10 +4,77 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <initializer_list>
+#include <vector>
+
+#include "vmm/base/end_order.h"
 
 namespace ringside::cli {
 namespace {
+
+using std::chrono::milliseconds;
+using Wish = EndWishes::Wish;
+
+EndWishes::Time at(int ms) {
+  return EndWishes::Time() + std::chrono::hours(1) + milliseconds(ms);
+}
+
+struct Heard {
+  int signal;  // 0: there was none
+  int ms;
+};
+
+Wish wish_after(const std::vector<Heard>& all) {
+  EndWishes wishes;
+  for (const Heard& one : all) {
+    if (one.signal == 0) {
+      wishes.silence(at(one.ms));
+    } else {
+      wishes.heard(one.signal, at(one.ms));
+    }
+  }
+  return wishes.wish();
+}
+
+TEST(EndWishes, SignalsAtOnceAreOneOrder) {
+  EXPECT_EQ(wish_after({{SIGTERM, 0}}), Wish::End);
+  EXPECT_EQ(wish_after({{SIGTERM, 0}, {SIGTERM, 0}}), Wish::End);               // timeout(1)
+  EXPECT_EQ(wish_after({{SIGHUP, 0}, {SIGHUP, 1}, {SIGTERM, 40}}), Wish::End);  // ssh that drops
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 499}, {SIGINT, 499}}), Wish::End);
+}
+
+TEST(EndWishes, SignalsThatAreReadLateAreOneOrderStill) {
+  EXPECT_EQ(wish_after({{SIGTERM, 0}, {SIGTERM, 3000}}), Wish::End) << "both were there before";
+}
+
+TEST(EndWishes, AnotherOneAfterAFingersTimeIsASecondOrder) {
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 501}}), Wish::Hurry);
+  EXPECT_EQ(wish_after({{SIGHUP, 0}, {0, 500}, {SIGTERM, 900}}), Wish::Hurry);
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {SIGINT, 700}}), Wish::Hurry);
+}
+
+TEST(EndWishes, AHangUpIsNeverASecondOrder) {
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 9000}, {SIGHUP, 20'000}}), Wish::End);
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 600}, {SIGINT, 601}}), Wish::Hurry);
+}
+
+TEST(EndWishes, AThirdOneOrTheLimitIsTheEnd) {
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 1100}, {SIGINT, 1200}}),
+            Wish::AtOnce);
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'599}}), Wish::Hurry);
+  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'600}}), Wish::AtOnce);
+}
+
+TEST(EndWishes, SilenceIsLookedForOnlyWhileItMatters) {
+  EndWishes wishes;
+  EXPECT_EQ(wishes.next_look(), std::nullopt);
+  wishes.heard(SIGINT, at(0));
+  EXPECT_EQ(wishes.next_look(), at(500));
+  wishes.silence(at(500));
+  EXPECT_EQ(wishes.next_look(), std::nullopt);
+  wishes.heard(SIGINT, at(700));
+  wishes.silence(at(1300));
+  EXPECT_EQ(wishes.next_look(), at(10'700));
+}
 
 /// Returns once somebody has taken it.
 void send(int signal) {
@@ -19,30 +86,63 @@ void send(int signal) {
   } while (sigismember(&pending, signal) == 1);
 }
 
-/// As a process of its own: signals are sent while tracing ends, `taken` of them before that.
-[[noreturn]] void end_tracing(bool taken, std::initializer_list<int> sent) {
+/// As a user whose finger is quick, until it has become this order or the process has ended.
+void press(EndOrder order) {
+  while (end_order() < order) send(SIGINT);
+}
+
+void press_for_ever() {
+  for (;;) send(SIGINT);
+}
+
+/// As a process of its own, whose session does this.
+template <class Do>
+[[noreturn]] void run(Do session) {
   {
     auto signals = Signals::block();
-    if (taken) {
-      kill(getpid(), SIGINT);
-      if (!signals->take()) _exit(1);
-    }
-    signals->set_last_words("some stayed");
-    signals->obey_the_second();
-    for (const int signal : sent) send(signal);
+    if (!signals) _exit(9);
+    session(*signals);
   }
   _exit(0);
 }
 
-TEST(SignalsTest, TheFirstOneWhileTracingEndsByItselfChangesNothing) {
-  EXPECT_EXIT(end_tracing(false, {}), testing::ExitedWithCode(0), "^$");
-  EXPECT_EXIT(end_tracing(false, {SIGINT}), testing::ExitedWithCode(0), "^$");
+TEST(SignalsTest, TwoAtOnceAreAnOrderToEndAndNoMore) {
+  EXPECT_EXIT(run([](Signals&) {
+                send(SIGTERM);
+                send(SIGTERM);
+                send(SIGHUP);
+                press(EndOrder::Given);
+                if (end_order() != EndOrder::Given) _exit(1);
+              }),
+              testing::ExitedWithCode(0), "^$");
 }
 
-TEST(SignalsTest, TheSecondOneEndsTheProcessAtOnce) {
-  EXPECT_EXIT(end_tracing(false, {SIGINT, SIGTERM}), testing::KilledBySignal(SIGTERM),
-              ": some stayed\n$");
-  EXPECT_EXIT(end_tracing(true, {SIGINT}), testing::KilledBySignal(SIGINT), "");
+TEST(SignalsTest, ASecondOrderEndsAProcessAtOnceThatOwesNothing) {
+  EXPECT_EXIT(run([](Signals&) { press_for_ever(); }), testing::KilledBySignal(SIGINT), "^$");
+  EXPECT_EXIT(run([](Signals& signals) {
+                signals.owe_guest("some stayed");
+                signals.settle_with_guest();
+                press_for_ever();
+              }),
+              testing::KilledBySignal(SIGINT), "^$");
+}
+
+TEST(SignalsTest, ASecondOrderWaitsUntilTheGuestIsLeftInOrder) {
+  EXPECT_EXIT(run([](Signals& signals) {
+                signals.owe_guest("some stayed");
+                press(EndOrder::Hurried);
+                signals.settle_with_guest();
+              }),
+              testing::KilledBySignal(SIGINT),
+              "taking everything out of the guest.*\n.*before the results were printed\n$");
+}
+
+TEST(SignalsTest, AThirdOrderEndsItAtOnceAndSaysWhatMayHaveStayed) {
+  EXPECT_EXIT(run([](Signals& signals) {
+                signals.owe_guest("some stayed");
+                press_for_ever();
+              }),
+              testing::KilledBySignal(SIGINT), ": some stayed\n$");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "cli/guest/images.h"
 #include "cli/messages.h"
 #include "vmm/attach/attach.h"
+#include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/linux/health/storage_watch.h"
@@ -63,7 +64,7 @@ Result<bool> Startup::sleep(int fd, Clock::duration time) {
       {{signals_->fd(), POLLIN, 0}, {machine_->status().event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
   const std::int64_t limit = std::chrono::ceil<milliseconds>(time).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit, 0)));
-  if (signals_->take()) return fail(ErrorCode::Io, "interrupted before tracing began");
+  if (end_order() != EndOrder::None) return fail(ErrorCode::Io, "interrupted before tracing began");
   if (machine_->state() != vmm::MachineState::Running) {
     return fail(ErrorCode::MachineGone, "the guest has ended");
   }

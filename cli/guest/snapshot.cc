@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <vector>
 
 #include "cli/messages.h"
+#include "vmm/base/end_order.h"
 #include "vmm/linux/vmcoreinfo.h"
 #include "vmm/page_walk.h"
 #include "vmm/saved/core_writer.h"
@@ -22,14 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kMebibyte = 1 << 20;
 /// Nobody wants to watch a copy that is over sooner.
 constexpr std::chrono::milliseconds kFirstProgress{500};
-
-/// Whether somebody wants the command to end. The session has these signals blocked.
-bool is_interrupted() {
-  sigset_t pending;
-  sigemptyset(&pending);
-  sigpending(&pending);
-  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
-}
 
 /// A line on the terminal that is written over.
 class ProgressLine {
@@ -60,6 +52,7 @@ Result<std::string> write_snapshot(const providers::Target& target, const std::s
     return fail(ErrorCode::Unsupported, "there is no machine to write to " + path);
   }
   const Clock::time_point began = Clock::now();
+  const EndOrder before = end_order();  // a snapshot in END may come after an order
   auto paused = vmm::PausedMachine::pause(*machine);
   if (!paused) {
     return fail(paused.error().code,
@@ -74,7 +67,7 @@ Result<std::string> write_snapshot(const providers::Target& target, const std::s
   const auto written = TRY(
       vmm::write_elf_core(*paused, {vcpus, info}, path, [&](std::uint64_t done, std::uint64_t all) {
         line.show(path, done, all);
-        return !is_interrupted();
+        return end_order() == before;
       }));
   const std::chrono::duration<double> took = Clock::now() - began;
   return fmt::format(

@@ -32,6 +32,7 @@
 #include "cli/statistics/figures_file.h"
 #include "dif/program/listing.h"
 #include "providers/tracer/target.h"
+#include "vmm/base/end_order.h"
 
 namespace ringside::cli {
 namespace {
@@ -41,9 +42,9 @@ constexpr unsigned kMostSlowOfOthers = 95;
 
 class Session {
  public:
-  Session(CommandLine line, Signals signals)
+  Session(CommandLine line, Signals& signals)
       : line_(std::move(line)),
-        signals_(std::move(signals)),
+        signals_(signals),
         clock_(std::make_shared<providers::TscCalibration>()),
         stdout_(STDOUT_FILENO),
         targets_(line_.names_machines()),
@@ -56,6 +57,7 @@ class Session {
   Error or_lost_machine(Error error);
   Result<void> attach();
   Result<void> attach_saved();
+  static Result<void> check_not_interrupted();
   providers::TrapForm traps_in(const MachineOptions& machine) const;
   Result<void> attach_to(Guest guest, providers::TrapForm traps);
   void know_machines();
@@ -81,7 +83,7 @@ class Session {
   Sink& sink() { return file_ ? *file_ : stdout_; }
 
   CommandLine line_;
-  Signals signals_;
+  Signals& signals_;
   std::shared_ptr<providers::TscCalibration> clock_;  // of all targets
   Sink stdout_;
   std::optional<Sink> file_;  // -o
@@ -121,12 +123,12 @@ Result<void> Session::attach() {
     return attach_to({}, providers::TrapForm::Breakpoints);
   }
   const Clock::time_point began = Clock::now();
-  std::vector<Guest> guests = TRY(start_guests(line_, signals_));
   if (std::ranges::any_of(line_.machines, &MachineOptions::outlives_us)) {
-    signals_.set_last_words(
+    signals_.owe_guest(
         "ended at once: breakpoints and the stub may have stayed in the guest; "
         "`ringside clean` takes them out");
   }
+  std::vector<Guest> guests = TRY(start_guests(line_, signals_));
   for (const Guest& guest : guests) {
     const vmm::Machine& machine = *guest.traced.machine;
     report_time(line_.settings,
@@ -137,10 +139,17 @@ Result<void> Session::attach() {
     report_time(line_.settings, "symbols and types known", Clock::now() - guest.discovery);
   }
   for (std::size_t n = 0; n < guests.size(); ++n) {
+    TRY(check_not_interrupted());
     TRY(attach_to(std::move(guests[n]), traps_in(line_.machines[n])));
   }
   tell_omissions();
   return {};
+}
+
+/// Between the steps before a trace begins, each of which may take seconds.
+Result<void> Session::check_not_interrupted() {
+  if (end_order() == EndOrder::None) return {};
+  return fail(ErrorCode::Io, "interrupted before tracing began");
 }
 
 void Session::know_machines() {
@@ -287,6 +296,7 @@ Result<int> Session::trace_armed(Output& output) {
                  {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
   leave_figures(loop);
   TRY(limit_harm());
+  TRY(check_not_interrupted());
   TRY(start_all(loop));
   end_set_up();
   if (!targets_.exit_status()) {
@@ -452,15 +462,26 @@ Result<int> Session::run() {
   return tl::make_unexpected(or_lost_machine(std::move(status).error()));
 }
 
+int run_one(CommandLine line, Signals& signals) {
+  Session session(std::move(line), signals);
+  const auto status = session.run();
+  if (!status) {
+    say(status.error().message);
+    return kExitFailure;
+  }
+  return *status;
+}
+
 /// `clean`: one machine after the other, so that what is wrong with one does not keep the others
 /// as they are.
-int clean_each(CommandLine line) {
+int clean_each(CommandLine line, Signals& signals) {
   const std::vector<MachineOptions> machines = std::exchange(line.machines, {});
   line.one_of_several = true;
   int worst = kExitOk;
   for (const MachineOptions& machine : machines) {
     line.machines = {machine};
-    worst = std::max(worst, run_session(line));
+    worst = std::max(worst, run_one(line, signals));
+    if (end_order() != EndOrder::None) break;
   }
   return worst;
 }
@@ -468,21 +489,15 @@ int clean_each(CommandLine line) {
 }  // namespace
 
 int run_session(CommandLine line) {
-  if (line.task == CommandLine::Task::Clean && line.machines.size() > 1) {
-    return clean_each(std::move(line));
-  }
   auto signals = Signals::block();
   if (!signals) {
     say(signals.error().message);
     return kExitFailure;
   }
-  Session session(std::move(line), std::move(*signals));
-  const auto status = session.run();
-  if (!status) {
-    say(status.error().message);
-    return kExitFailure;
+  if (line.task == CommandLine::Task::Clean && line.machines.size() > 1) {
+    return clean_each(std::move(line), *signals);
   }
-  return *status;
+  return run_one(std::move(line), *signals);
 }
 
 }  // namespace ringside::cli

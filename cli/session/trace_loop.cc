@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/messages.h"
+#include "vmm/base/end_order.h"
 
 namespace ringside::cli {
 namespace {
@@ -106,7 +107,7 @@ void TraceLoop::sleep_until(Clock::time_point time) {
   for (const int fd : processes_.live_fds()) fds.push_back({fd, POLLIN, 0});
   const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
-  signal_came_ = signals_.take();
+  signal_came_ = end_order() != EndOrder::None;
   output_hung_up_ = (fds[1].revents & (POLLERR | POLLHUP)) != 0;
   std::size_t at = kOwn;
   for_each_live([&](std::size_t, WatchedTarget& each) {
@@ -239,12 +240,15 @@ void TraceLoop::say_filled(const WatchedTarget& target, const std::vector<std::u
 }
 
 void TraceLoop::finish(EndReason reason) {
-  // Whoever interrupts a second time wants no more waiting.
-  signals_.obey_the_second();
   // No END before the last of all other firings: they share what END may sum up.
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().halt(); });
   if (any_kept()) take_all();
   for_each_live([](std::size_t, WatchedTarget& each) { each.target().tracer().stop(); });
+  // Whoever has interrupted a second time wants no more waiting, and hears what had to stay.
+  if (end_order() == EndOrder::Hurried) {
+    for_each_live([](std::size_t, WatchedTarget& each) { each.say_notices(); });
+  }
+  signals_.settle_with_guest();
   // A command or guest that has ended says no more, so all its output can be had, unless the guest
   // lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||

@@ -16,6 +16,7 @@
 #include "providers/tracepoint/sites/fault_search.h"
 #include "providers/tracer/deferred_shim.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/end_order.h"
 #include "vmm/linux/low_memory.h"
 #include "vmm/linux/text/kprobes.h"
 #include "vmm/page_walk.h"
@@ -79,7 +80,14 @@ class LeftBreakpoints {
   /// when it was all; how many there were.
   Result<std::size_t> restore(Which which) {
     for (unsigned n = 0; n < kTextTries; ++n) {
-      if (n > 0) std::this_thread::sleep_for(kTextWait);
+      if (n > 0) {
+        if (end_order() != EndOrder::None) {
+          return fail(ErrorCode::Io,
+                      "interrupted while the guest's kernel changes its own code: nothing was "
+                      "restored");
+        }
+        std::this_thread::sleep_for(kTextWait);
+      }
       auto paused = TRY(vmm::PausedMachine::pause(machine_));
       const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
       if (!kprobes_.is_changing(reader)) return restore_now(paused, reader, which);

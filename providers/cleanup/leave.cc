@@ -20,6 +20,10 @@ constexpr unsigned kTakeOverTries = 100;
 
 using guest_linux::CodeUser;
 
+std::string interrupted_while(const Result<void>& why) {
+  return "interrupted while " + why.error().message;
+}
+
 bool all_in_slots(const std::vector<CodeUser>& inside, const vmm::ShimPlace& place) {
   return std::ranges::all_of(inside, [&place](const CodeUser& user) {
     return std::ranges::all_of(user.places,
@@ -44,7 +48,10 @@ Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kerne
   Result<void> stays;
   unsigned in_slots = 0;
   for (unsigned n = 0; n < tries.anywhere && in_slots < tries.in_slots; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
+    if (n > 0) {
+      if (end_order() >= tries.up_to) return fail(ErrorCode::Io, interrupted_while(stays));
+      std::this_thread::sleep_for(kLeaveWait);
+    }
     auto paused = vmm::PausedMachine::pause(machine);
     if (!paused) {
       const bool ended = paused.error().code == ErrorCode::MachineGone;
@@ -68,7 +75,10 @@ Result<std::unique_ptr<vmm::Shim>> take_over_kept(vmm::Machine& machine,
   auto stack_check = TRY(guest_linux::StackCheck::prepare(kernel));
   Result<void> unclear;
   for (unsigned n = 0; n < kTakeOverTries; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kLeaveWait);
+    if (n > 0) {
+      if (end_order() != EndOrder::None) return fail(ErrorCode::Io, interrupted_while(unclear));
+      std::this_thread::sleep_for(kLeaveWait);
+    }
     auto paused = TRY(vmm::PausedMachine::pause(machine));
     const auto inside = find_inside(paused, kernel, stack_check, kept->place());
     if (inside && all_in_slots(*inside, kept->place())) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "vmm/base/end_order.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
@@ -17,11 +18,13 @@ namespace ringside::providers {
 struct LeaveTries {
   unsigned anywhere = 0;
   unsigned in_slots = 0;  // of those in a row where all stand in slots, in which a task may sleep
+  EndOrder up_to = EndOrder::Given;  // the order of the user's that ends it
 };
 
 /// Looks whether a vCPU or a task of the guest is inside `place`, as `stack_check`, of this
 /// `kernel`, tell. `remove` is called once, in the pause in which nobody was there, and its error
-/// is the answer. Invalid, with who is inside, when somebody always was. Fine when the machine has
+/// is the answer. Invalid, with who is inside, when somebody always was; Io, when
+/// the user has ended it by an order (`up_to`). Fine when the machine has
 /// ended.
 Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                guest_linux::StackCheck& stack_check, vmm::ShimPlace place,

@@ -27,9 +27,9 @@ using LateModule = guest_linux::Kernel::LateModule;
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
-constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100};
+constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndOrder::Hurried};
 /// The same while a fault may have to be mended: a page comes from a disk, say.
-constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000};
+constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
 
 std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
   std::vector<StackTables::Moved> moved;

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "vmm/base/end_order.h"
+
 namespace ringside::providers {
 namespace {
 
@@ -57,7 +59,14 @@ Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet(WaitFor wait) {
   unsigned standing_tries = 0;
   const bool kept = wait == WaitFor::QuietKprobes;
   for (unsigned n = 0; n < (kept ? kMostKeptTries : kQuietTries); ++n) {
-    if (n > 0) std::this_thread::sleep_for(kQuietWait);
+    if (n > 0) {
+      if (!kept && end_order() != EndOrder::None) {
+        return fail(
+            ErrorCode::Io,
+            "interrupted while the guest's kernel changes its own code: no probe was placed");
+      }
+      std::this_thread::sleep_for(kQuietWait);
+    }
     vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine_));
     if (n < kKernelTries && !shim_.check_mapped(paused)) continue;  // arm() says what is wrong
     const Changes looked_for = kept && n >= kKeptTries ? Changes::OfKprobes : Changes::OfText;

@@ -4,6 +4,9 @@ where it does not belong, and the next ringside finds a guest like any other.
 """
 
 import os
+import pathlib
+import pty
+import shlex
 import signal
 import tempfile
 import time
@@ -118,6 +121,78 @@ class Moves(EndCase):
                 source.owner.ask("cont")
                 self.assertEqual(clean(source).status, 0)
                 self.assertIn("nothing of an earlier ringside", clean(source).stderr)
+
+
+def is_taken(pid, number):
+    """Whether no signal of that number waits for the process."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(("SigPnd:", "ShdPnd:")) and int(line.split()[1], 16) >> number - 1 & 1:
+            return False
+    return True
+
+
+def parent(folder):
+    """Of a process with this folder under /proc; None when it has gone."""
+    try:
+        return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def send(pid, number):
+    """Sends a signal, and waits until somebody has taken it."""
+    os.kill(pid, number)
+    while not is_taken(pid, number):
+        pass
+
+
+class Orders(EndCase):
+    """One order to end comes as several signals. All is printed, and nothing stays in the guest."""
+
+    COUNT = 'fbt::vfs_*:entry { } syscall::read:entry /execname == "workload"/ { @["read"] = count(); }'
+
+    def check_left(self, machine, truth, outcome):
+        """The count is the guest's own, and there is nothing to clean."""
+        self.assertEqual(outcome.stderr, "")
+        self.assertEqual(outcome.counts().get("read"), truth["read"], outcome)
+        self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
+
+    def reads(self, machine):
+        """The workload's own word of what it did."""
+        status, said = machine.port.run(f"workload --reads {READS}")
+        self.assertEqual(status, 0)
+        return ringside.Outcome(0, said.decode(), "").counts()
+
+    def test_timeout_sends_two_and_a_terminal_more(self):
+        """timeout(1) tells its child and then its group. Each is taken before the next one comes."""
+        with patient() as machine:
+            for signals in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM)):
+                with machine.trace(begin(self.COUNT), ["-q"]) as running:
+                    started(running)
+                    truth = self.reads(machine)
+                    for number in signals:
+                        send(running.process.pid, number)
+                    outcome = running.finish()
+                self.assertEqual(outcome.status, 0, outcome)
+                self.check_left(machine, truth, outcome)
+
+    def test_a_terminal_that_closes(self):
+        """The kernel tells the terminal's foreground, and a shell its jobs."""
+        with patient() as machine, tempfile.TemporaryDirectory() as folder:
+            out, err = (pathlib.Path(folder) / name for name in ("out", "err"))
+            words = [ringside.binary(), "--attach", f"qmp:{machine.path}", "-qn", begin(self.COUNT)]
+            shell, terminal = pty.fork()
+            if shell == 0:
+                os.execvp("bash", ["bash", "--norc", "-i"])
+            os.write(terminal, f"{shlex.join(map(str, words))} >{out} 2>{err}\n".encode())
+            machine.owner.wait_until(lambda: out.exists() and "tracing" in out.read_text())
+            truth = self.reads(machine)
+            (pid,) = (int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*")
+                      if parent(entry) == shell)
+            os.close(terminal)
+            os.waitpid(shell, 0)
+            machine.owner.wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+            self.check_left(machine, truth, ringside.Outcome(0, out.read_text(), err.read_text()))
 
 
 class Ends(EndCase):
