@@ -26,10 +26,13 @@ constexpr int kTimeout = 30'000;  // milliseconds; QEMU may be starting, or the 
 /// A monitor that stops the guest listens again when all I/O of the guest has ended.
 constexpr int kMonitorTimeout = 3'600'000;
 
-/// Right in whatever state we left the stub (QEMU 7.2 and 10.0, gdb_read_byte): a guest that runs
-/// is stopped by the first byte, a packet cut short ends at the '#', anything else is skipped; then
-/// the whole packet lets the guest go on.
-constexpr std::string_view kDebuggerGoOn = "#00$c#63";
+/// Right in whatever state we left QEMU's gdbstub (guardian_test.cc and live_guardian_test.cc have
+/// them all). '+' acknowledges the news of a stop: without it the stub skips everything up to a '$'.
+/// '#00' ends a packet that was cut short. A byte that is neither stops a guest that runs. The
+/// first `c` lets the guest go on, but for one that ran when a packet was cut short: there the
+/// packet takes it in, and the second one counts. After a `c` that counted the second '+' stops the
+/// guest again, and the second `c` lets it go on again.
+constexpr std::string_view kDebuggerGoOn = "+#00$c#63+$c#63";
 /// The byte ends a command that we left half-sent (QEMU docs: interop/qmp-spec, "Synchronization").
 constexpr std::string_view kMonitorGoOn = "\xff\n{\"execute\": \"cont\"}\n";
 

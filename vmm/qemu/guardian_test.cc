@@ -8,14 +8,18 @@
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "vmm/qemu/peer_socket.h"
 
 namespace ringside::vmm {
 namespace {
+
+constexpr std::string_view kGoOn = "+#00$c#63+$c#63";
 
 struct Sockets {
   Sockets() {
@@ -51,11 +55,87 @@ TEST(Guardian, LetsTheGuestGoOnWhenItsMasterIsKilled) {
   }
   sockets.ours.reset();
 
-  EXPECT_EQ(read_to_end(sockets.stub.get()), "#00$c#63");
+  EXPECT_EQ(read_to_end(sockets.stub.get()), kGoOn);
 
   int status = 0;
   ASSERT_EQ(waitpid(master, &status, 0), master);
   EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+/// QEMU's gdbstub, seen from outside; live_guardian_test.cc tries the real one.
+class FakeGdbstub {
+ public:
+  enum class Part { Idle, Line, Escape, Repeat, Sum1, Sum2 };
+  enum class News { OfEveryStop, OfInterrupts };  // before QEMU 8.1, and since
+  FakeGdbstub(News news, bool runs, bool unanswered, Part part)
+      : news_(news), runs_(runs), unanswered_(unanswered), part_(part) {
+    if (part != Part::Idle) line_ = "Hg1";
+  }
+  bool runs() const { return runs_; }
+
+  void take(char c) {
+    if (unanswered_) {
+      if (c == '+' || c == '$') unanswered_ = false;
+      if (c != '$') return;
+    }
+    if (runs_) {
+      runs_ = false;
+      unanswered_ = news_ == News::OfEveryStop;
+    } else {
+      take_while_stopped(c);
+    }
+  }
+
+ private:
+  void take_while_stopped(char c) {
+    const bool digit = std::isxdigit(static_cast<unsigned char>(c)) != 0;
+    switch (part_) {
+      case Part::Idle:
+        if (c == '$') begin();
+        return;
+      case Part::Line:
+        part_ = c == '#' ? Part::Sum1 : c == '}' ? Part::Escape : c == '*' ? Part::Repeat : part_;
+        if (part_ == Part::Line) line_ += c;
+        return;
+      case Part::Escape: part_ = c == '#' ? Part::Sum1 : Part::Line; return;
+      case Part::Repeat: part_ = Part::Line; return;
+      case Part::Sum1:
+        sum_ = c;
+        part_ = digit ? Part::Sum2 : Part::Line;
+        return;
+      case Part::Sum2:
+        part_ = digit ? Part::Idle : Part::Line;
+        if (part_ == Part::Idle && line_ == "c" && sum_ == '6' && c == '3') runs_ = true;
+    }
+  }
+  void begin() {
+    line_.clear();
+    part_ = Part::Line;
+  }
+
+  const News news_;
+  bool runs_, unanswered_;
+  Part part_;
+  std::string line_;
+  char sum_ = 0;
+};
+
+TEST(Guardian, LetsTheGuestGoOnInEveryStateOfTheGdbstub) {
+  using News = FakeGdbstub::News;
+  using Part = FakeGdbstub::Part;
+  for (const News news : {News::OfEveryStop, News::OfInterrupts}) {
+    for (const bool runs : {false, true}) {
+      for (const bool unanswered : {false, true}) {
+        for (const Part part :
+             {Part::Idle, Part::Line, Part::Escape, Part::Repeat, Part::Sum1, Part::Sum2}) {
+          FakeGdbstub stub(news, runs, unanswered, part);
+          for (const char c : kGoOn) stub.take(c);
+          EXPECT_TRUE(stub.runs()) << "runs " << runs << ", unanswered " << unanswered << ", part "
+                                   << static_cast<int>(part);
+        }
+      }
+    }
+  }
 }
 
 /// The words that a monitor's guardian says once its master, which gave it these orders, was
