@@ -48,6 +48,14 @@ class ComputedArguments {
   virtual Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const = 0;
 };
 
+/// The low `bits` (1 to 64) of a word, as a number of their own.
+constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits, bool is_signed) {
+  const unsigned unused = 64U - bits;
+  word <<= unused;
+  if (!is_signed) return word >> unused;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(word) >> unused);
+}
+
 /// Where one argument comes from.
 class ArgumentSource {
  public:
@@ -79,6 +87,15 @@ class ArgumentSource {
     return {Kind::Computed, nullptr, n, &by};
   }
 
+  /// The same, of which only the low bytes count: what lies above them in a register or a word is
+  /// left over from something else. `bytes`: 1, 2, 4 or 8.
+  constexpr ArgumentSource narrowed(std::uint8_t bytes, bool is_signed) const {
+    ArgumentSource source = *this;
+    source.bytes_ = bytes;
+    source.is_signed_ = is_signed;
+    return source;
+  }
+
   constexpr bool exists() const { return kind_ != Kind::None; }
   /// Whether it is read from a vCPU: from its registers, or from memory by them.
   constexpr bool needs_vcpu() const {
@@ -87,7 +104,9 @@ class ArgumentSource {
   constexpr bool operator==(const ArgumentSource&) const = default;
 
   /// Fault: a word that is not mapped, or what the computation meets.
-  Result<std::uint64_t, Fault> value(const ArgumentMoment& at) const;
+  Result<std::uint64_t, Fault> value(const ArgumentMoment& at) const {
+    return low_bits(TRY(whole_value(at)), 8U * bytes_, is_signed_);
+  }
 
  private:
   enum class Kind : std::uint8_t {
@@ -104,8 +123,11 @@ class ArgumentSource {
   constexpr ArgumentSource(Kind kind, Register base, std::uint32_t number,
                            const ComputedArguments* computed)
       : kind_(kind), number_(number), register_(base), computed_(computed) {}
+  Result<std::uint64_t, Fault> whole_value(const ArgumentMoment& at) const;
 
   Kind kind_ = Kind::None;
+  std::uint8_t bytes_ = sizeof(std::uint64_t);  // how many of the value count
+  bool is_signed_ = false;                      // of fewer than all
   std::uint32_t number_ =
       0;  // Word: the offset; Fact, ArrivalValues: which; Computed: which argument
   Register register_ = nullptr;
@@ -170,7 +192,7 @@ inline constexpr ArgumentPlan kSystemCallReturnArguments{
     ArgumentSource::in(arch::kReturnRegister),
     {}};
 
-inline Result<std::uint64_t, Fault> ArgumentSource::value(const ArgumentMoment& at) const {
+inline Result<std::uint64_t, Fault> ArgumentSource::whole_value(const ArgumentMoment& at) const {
   switch (kind_) {
     case Kind::None: return 0;
     case Kind::Register: return at.registers.*register_;

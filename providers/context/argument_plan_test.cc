@@ -42,6 +42,25 @@ TEST_F(Plan, AnArgumentThatNobodyPlannedIsZero) {
   EXPECT_EQ(memory_.reads, 0u);
 }
 
+TEST_F(Plan, AValueOfFewerBytesIsExtendedByItsSign) {
+  constexpr ArgumentSource kReturn = ArgumentSource::in(&Registers::rax);
+  constexpr ArgumentPlan kPlan = arguments_from(
+      {kReturn.narrowed(4, true), kReturn.narrowed(4, false), kReturn.narrowed(2, true),
+       kReturn.narrowed(1, true), kReturn.narrowed(1, false), kReturn.narrowed(8, true), kReturn});
+  registers_.rax = 0xdead'beef'ffff'fffe;
+
+  EXPECT_EQ(value(kPlan, 0), std::uint64_t(-2));
+  EXPECT_EQ(value(kPlan, 1), 0xffff'fffeU);
+  EXPECT_EQ(value(kPlan, 2), std::uint64_t(-2));
+  EXPECT_EQ(value(kPlan, 3), std::uint64_t(-2));
+  EXPECT_EQ(value(kPlan, 4), 0xfeU);
+  EXPECT_EQ(value(kPlan, 5), registers_.rax);
+  EXPECT_EQ(value(kPlan, 6), registers_.rax);
+  registers_.rax = 0xdead'beef'0000'0100;
+  EXPECT_EQ(value(kPlan, 0), 0x100U);
+  EXPECT_EQ(value(kPlan, 4), 0U) << "a bool in al, beside what is left of something else";
+}
+
 TEST_F(Plan, TheSiteIsTheBindings) {
   site_ = 0x1f;
   registers_.rax = 7;

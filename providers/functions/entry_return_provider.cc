@@ -107,8 +107,10 @@ Result<void> EntryReturnProvider::enable(const Probe& probe) {
   if (!place) return no_such_probe();
   if (enabled_.contains(probe.id.value)) return {};
   std::vector<BoundSite> sites = TRY(take_sites(*place));
+  plans_.know(probe.id, arguments(probe));
   for (BoundSite& bound : sites) {
     bound.binding.probe = probe.id;
+    bound.binding.plan = plans_.plan(probe.id, *bound.binding.plan);
     TRY(points_.bind(bound.site, bound.binding));
   }
   enabled_.insert(probe.id.value);

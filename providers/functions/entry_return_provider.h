@@ -14,6 +14,7 @@
 
 #include "providers/dispatch/binding.h"
 #include "providers/functions/function_probes.h"
+#include "providers/functions/typed_plans.h"
 #include "providers/provider.h"
 
 namespace ringside::providers {
@@ -36,10 +37,10 @@ class EntryReturnProvider : public Provider {
     std::size_t function = 0;  // its index
     End end = End::Entry;
   };
-  /// `name` and `points` must outlive the provider.
+  /// `name`, `points` and the kernel's types must outlive the provider.
   EntryReturnProvider(std::string_view name, const dif::ProviderAttributes& attributes,
-                      ProbePoints& points)
-      : Provider(name, attributes), points_(points) {}
+                      ProbePoints& points, const TypeGraph& types)
+      : Provider(name, attributes), points_(points), plans_(types) {}
 
   /// How many there are; the same for the provider's whole life.
   virtual std::size_t functions() const = 0;
@@ -78,6 +79,7 @@ class EntryReturnProvider : public Provider {
                       const std::function<void(Place)>& visit) const;
 
   ProbePoints& points_;
+  TypedPlans plans_;
   std::unordered_map<std::uint32_t, std::vector<BoundSite>> examined_;  // by index of id
   std::uint64_t generation_ = 0;                                        // that those are of
   std::unordered_set<std::uint32_t> enabled_;

@@ -51,7 +51,7 @@ dif::ProbeDescription on_this_kernel(dif::ProbeDescription pattern,
 }  // namespace
 
 FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points)
-    : EntryReturnProvider("fbt", kFbtAttributes, points),
+    : EntryReturnProvider("fbt", kFbtAttributes, points, kernel.types()),
       kernel_(kernel),
       functions_(text, kernel, points),
       symbols_(kernel.symbols().symbols().size()),

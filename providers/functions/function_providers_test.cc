@@ -332,6 +332,71 @@ TEST_F(FunctionProviders, FbtTypesComeFromThePrototype) {
   EXPECT_EQ(leave.types, (std::vector<TypeId>{number, size}));
 }
 
+/// Enables a probe; the plan that it was bound with.
+class TypedFunctions : public FunctionProviders {
+ protected:
+  const ArgumentPlan& plan_of(Provider& provider, const std::string& function,
+                              const std::string& name) {
+    EXPECT_TRUE(provider.enable(find(provider, function, name)));
+    return *points_.bound.back().binding.plan;
+  }
+  TypeGraph& types() { return kernel_.own_types(); }
+};
+
+TEST_F(TypedFunctions, ArgumentsAreAsWideAsTheirTypes) {
+  function("returns", kReturnsOne);
+  seal();
+  const TypeId number = *types().find("int"), flag = *types().find("unsigned char");
+  const TypeId mode = types().add_enum("mode", 4, false, {});
+  const Type alias{.kind = TypeKind::Typedef, .name = "pid", .target = number};
+  const Parameter parameters[] = {
+      {"count", *types().find("long")}, {"pid", types().add(alias)}, {"mode", mode}, {"f", flag}};
+  kernel_.prototypes = {{"returns", types().add_function(number, parameters, false)}};
+  FbtProvider fbt(text_, kernel_, points_);
+
+  const ArgumentPlan& entry = plan_of(fbt, "returns", "entry");
+  const auto whole = kFunctionEntryArguments.arguments;
+  EXPECT_EQ(entry.arguments[0], whole[0]);
+  EXPECT_EQ(entry.arguments[1], whole[1].narrowed(4, true));
+  EXPECT_EQ(entry.arguments[2], whole[2].narrowed(4, false));
+  EXPECT_EQ(entry.arguments[3], whole[3].narrowed(1, false));
+  EXPECT_EQ(entry.arguments[4], whole[4]) << "nobody knows what type it has";
+  const ArgumentPlan& leave = plan_of(fbt, "returns", "return");
+  EXPECT_EQ(leave.arguments[1], kFunctionReturnArguments.arguments[1].narrowed(4, true));
+}
+
+TEST_F(TypedFunctions, AReturnOfNothingOrOfAWholeWordIsTheRegister) {
+  function("whole", kReturnsOne);
+  function("nothing", kReturnsOne);
+  function("untyped", kReturnsOne);
+  seal();
+  kernel_.prototypes = {{"whole", types().add_function(*types().find("long"), {}, false)},
+                        {"nothing", types().add_function(TypeId(), {}, false)}};
+  FbtProvider fbt(text_, kernel_, points_);
+
+  for (const char* name : {"whole", "nothing", "untyped"}) {
+    EXPECT_EQ(plan_of(fbt, name, "return").arguments[1], kFunctionReturnArguments.arguments[1])
+        << name;
+  }
+}
+
+TEST_F(TypedFunctions, WhatWasKnownOfAProbeHoldsWhenItIsEnabledAgain) {
+  function("returns", kReturnsOne);
+  seal();
+  kernel_.prototypes = {{"returns", types().add_function(*types().find("int"), {}, false)}};
+  FbtProvider fbt(text_, kernel_, points_);
+  const Probe leave = find(fbt, "returns", "return");
+  ASSERT_TRUE(fbt.enable(leave));
+  const ArgumentPlan before = *points_.bound[0].binding.plan;
+  fbt.note_disabled(leave.id);
+
+  kernel_.prototypes.clear();  // set-up is over
+
+  ASSERT_TRUE(fbt.enable(leave));
+  EXPECT_EQ(*points_.bound[1].binding.plan, before);
+  EXPECT_NE(before, kFunctionReturnArguments);
+}
+
 class SystemCalls : public FunctionProviders {
  protected:
   SystemCalls() {
@@ -371,6 +436,21 @@ TEST_F(SystemCalls, AreThoseOfTheTableWithReturnsWhereTheyReturn) {
             (Names{"read:entry", "read:return", "write:entry", "write:return", "exit:entry",
                    "execveat:entry", "fork:entry", "fork:return"}))
       << "execveat comes back under execve's number";
+}
+
+TEST_F(SystemCalls, ArgumentsAreAsWideAsTheFunctionThatTakesThemHasThem) {
+  TypeGraph& types = kernel_.own_types();
+  const Parameter parameters[] = {{"fd", *types.find("unsigned int")}, {"n", *types.find("long")}};
+  kernel_.prototypes = {{"ksys_write", types.add_function(*types.find("long"), parameters, false)}};
+  SyscallProvider syscall(text_, kernel_, points_);
+
+  ASSERT_TRUE(syscall.enable(find(syscall, "read", "entry")));
+  ASSERT_TRUE(syscall.enable(find(syscall, "write", "entry")));
+
+  const ArgumentPlan& read = *points_.bound[0].binding.plan;
+  const ArgumentPlan& write = *points_.bound[1].binding.plan;
+  EXPECT_EQ(write.arguments[0], read.arguments[0].narrowed(4, false));
+  EXPECT_EQ(write.arguments[1], read.arguments[1]);
 }
 
 TEST_F(SystemCalls, TellWhyTheyAreRefused) {

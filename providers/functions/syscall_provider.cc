@@ -24,7 +24,7 @@ constexpr dif::ProviderAttributes kSyscallAttributes{
 
 SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& kernel,
                                  ProbePoints& points)
-    : EntryReturnProvider("syscall", kSyscallAttributes, points),
+    : EntryReturnProvider("syscall", kSyscallAttributes, points, kernel.types()),
       kernel_(kernel),
       layout_(find_pt_regs(kernel.types())),
       entry_plan_(system_call_entry_plan(layout_)),

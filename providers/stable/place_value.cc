@@ -32,13 +32,6 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 
 // Evaluating
 
-std::uint64_t PlaceValue::narrowed(std::uint64_t value, unsigned bits, bool is_signed) {
-  const unsigned unused = 64U - bits;
-  value <<= unused;
-  if (!is_signed) return value >> unused;
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value) >> unused);
-}
-
 Result<std::uint64_t, Fault> PlaceValue::step(std::uint64_t base, const Step& step,
                                               const GuestReader& memory) {
   const auto at = GuestVirt(base).checked_add(step.offset);
@@ -47,7 +40,7 @@ Result<std::uint64_t, Fault> PlaceValue::step(std::uint64_t base, const Step& st
   TRY(memory.read(*at, std::span(bytes).first(step.size)));
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), sizeof value);
-  return narrowed(value >> step.shift, step.bits, step.is_signed);
+  return low_bits(value >> step.shift, step.bits, step.is_signed);
 }
 
 Result<std::uint64_t, Fault> PlaceValue::term(const Term& term, const ArgumentMoment& at,
@@ -73,7 +66,7 @@ Result<std::uint64_t, Fault> PlaceValue::value(const ArgumentMoment& at,
       case Join::And: sum &= value; break;
     }
   }
-  return narrowed(sum, bits_, is_signed_);
+  return low_bits(sum, bits_, is_signed_);
 }
 
 bool PlaceCondition::holds(const Comparison& comparison, const ArgumentMoment& at,

@@ -51,7 +51,6 @@ class PlaceValue {
     std::vector<PlaceValue> base{};  // of a native before it; one at most
     std::vector<Step> steps{};
   };
-  static std::uint64_t narrowed(std::uint64_t value, unsigned bits, bool is_signed);
   static Result<std::uint64_t, Fault> step(std::uint64_t base, const Step& step,
                                            const GuestReader& memory);
   static Result<std::uint64_t, Fault> term(const Term& term, const ArgumentMoment& at,
