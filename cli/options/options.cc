@@ -28,7 +28,9 @@ void add_program(CommandLine& line, ProgramSource::Kind kind, std::string text) 
 }
 
 Result<void> add_process(CommandLine& line, const std::string& argument) {
-  const auto pid = parse_number(argument);
+  // A blank before it comes from scripts that pass "-p 123" as one word.
+  const std::size_t number = std::min(argument.find_first_not_of(' '), argument.size());
+  const auto pid = parse_number(argument.substr(number));
   if (!pid || *pid < 1 || *pid > INT32_MAX) {
     return fail(ErrorCode::Invalid, fmt::format("invalid pid: {}", argument));
   }

@@ -163,6 +163,7 @@ TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
       {{"-b", "4q", "-n", "BEGIN"}, "failed to set -b 4q: Invalid value for specified option"},
       {{"-X", "q", "-n", "BEGIN"}, "failed to set -X q: Invalid value for specified option"},
       {{"-p", "x", "-n", "BEGIN"}, "invalid pid: x"},
+      {{"-p", " ", "-n", "BEGIN"}, "invalid pid:  "},
       {{"-A", "-n", "BEGIN"},
        "-A: there is no anonymous tracing here; to trace a boot, start the guest with --machine "
        "kvm"},
@@ -175,6 +176,13 @@ TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
     EXPECT_EQ(line.error().message, message);
     EXPECT_NE(line.error().code, ErrorCode::Usage) << message;
   }
+}
+
+TEST(CommandLine, TakesAPidWithABlankBeforeIt) {
+  const auto line = parse({"-p 123", "-n", "BEGIN"});  // as a script passes it in one word
+
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->processes, std::vector<std::int64_t>{123});
 }
 
 TEST(CommandLine, TakesEachOfDtracesLetters) {

@@ -193,6 +193,10 @@ std::optional<Macro> TokenValues::macro(std::string_view written) {
     return result;
   }
   const auto found = state_.options.macros.find(std::string(name));
+  if (found == state_.options.macros.end() && name == "target") {
+    result.text = "0";  // scripts name it in predicates, and run without -c and -p as well
+    return result;
+  }
   if (found == state_.options.macros.end()) {
     state_.stop("D_MACRO_UNDEF", fmt::format("macro variable {} is not defined", written));
     return std::nullopt;
