@@ -1,6 +1,6 @@
 // Random well-typed integer expressions mean in D what D's rules say: the Guide's types (the wider
-// wins, chars and shorts stay what they are), 64 bits wide values, also in variables, that only
-// some casts and what records them cut. The rules are told anew here, as C on 64-bit integers; one
+// wins, chars and shorts stay what they are), 64 bits wide values that only some casts, stores and
+// what records them cut. The rules are told anew here, as C on 64-bit integers; one
 // C program with all expressions, made by the system's compiler, says what each is worth. Divisions
 // by zero are left out. RINGSIDE_EXPRESSIONS=100000 runs more of them, RINGSIDE_SEED=n others.
 #include <gtest/gtest.h>
@@ -86,6 +86,12 @@ std::string apply(const std::string& op, const Both& a, const Both& b, const Int
   return "(L)(" + unsigned_of(a) + " " + op + " " + unsigned_of(b) + ")";
 }
 
+/// A value of type `from` as a variable of type `to` keeps it: 8 bytes stay whole in 4.
+std::string kept(const std::string& value, const IntegerType& from, const IntegerType& to) {
+  const bool cut = to.size < 4 || (to.size == 4 && from.size <= 4);
+  return cut ? "(L)(" + std::string(to.name) + ")(" + value + ")" : value;
+}
+
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}
@@ -121,28 +127,30 @@ class Generator {
     const IntegerType& type = kTypes[number];
     const std::string w = "w" + std::to_string(number);
     const Both start = leaf(), old{"", "(L)" + w, type};
-    const auto made = [&](const std::string& d, const std::string& value) {
+    const std::string first = kept(start.c, start.type, type);
+    const auto made = [&](const std::string& d, const std::string& value, const Both& by) {
+      const std::string now = kept(value, common(type, by.type), type);
       return Both{"(" + w + " = " + start.d + ", " + d + ")",
-                  "(" + w + " = " + start.c + ", now = " + value + ", " + w + " = now, now)", type};
+                  "(" + w + " = " + first + ", now = " + now + ", " + w + " = now, now)", type};
     };
     constexpr std::string_view kCompound[] = {"+", "-", "*", "&", "|", "^"};
     const std::string step(below(2) ? "+" : "-");
     const Both one{"1", "1", kInt};
     switch (below(4)) {
       case 0: {  // the old value
-        Both result = made(w + step + step, apply(step, old, one, type));
-        result.c = "(was = " + start.c + ", " + result.c + ", was)";
+        Both result = made(w + step + step, apply(step, old, one, type), one);
+        result.c = "(was = " + first + ", " + result.c + ", was)";
         return result;
       }
-      case 1: return made(step + step + w, apply(step, old, one, type));
+      case 1: return made(step + step + w, apply(step, old, one, type), one);
       case 2: {
         const Both by = divisor();
-        return made(w + " /= " + by.d, apply("/", old, by, type));
+        return made(w + " /= " + by.d, apply("/", old, by, type), by);
       }
       default: {
         const std::string op(pick(kCompound));
         const Both by = expression(2);
-        return made(w + " " + op + "= " + by.d, apply(op, old, by, type));
+        return made(w + " " + op + "= " + by.d, apply(op, old, by, type), by);
       }
     }
   }

@@ -9,7 +9,7 @@
 namespace ringside::providers {
 namespace {
 
-constexpr std::uint64_t kPlacedObject = 0x40000, kOther = 0x41000;
+constexpr std::uint64_t kPlacedObject = 0x40000, kSecondObject = 0x41000;
 
 /// struct inner { int low; short high; }; struct object { struct other *next; struct inner in;
 /// unsigned flag:1, kind:3; char state; }; struct other { long number; }.
@@ -36,11 +36,11 @@ class PlaceValues : public ::testing::Test {
     types.index(types.add_enum("reason", 4, false, reasons));
     for (const TypeId id : {other, object, task}) types.index(id), types.pointer_to(id);
 
-    memory_.put64(kPlacedObject, kernel_address(kOther).raw());
+    memory_.put64(kPlacedObject, kernel_address(kSecondObject).raw());
     memory_.put32(kPlacedObject + 8, 0xffff'fff0);  // low: -16
     memory_.put32(kPlacedObject + 12, 0x7);
     memory_.put32(kPlacedObject + 16, 0xff'0b);  // flag 1, kind 5, state 255
-    memory_.put64(kOther, 4000);
+    memory_.put64(kSecondObject, 4000);
     registers_.rdi = kernel_address(kPlacedObject).raw();
     registers_.rsi = 0xdead'beef'0000'0010;  // an int: its upper half is whatever was there
     registers_.rax = static_cast<std::uint64_t>(-2);

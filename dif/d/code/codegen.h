@@ -58,6 +58,7 @@ class CodeGenerator {
   enum class Use : std::uint8_t { Read, Write };
   Checked<unsigned> address(const Expr& e, Use use = Use::Read);
   Checked<unsigned> made(const Expr& e);
+  Checked<unsigned> present(const Expr& e);
   Checked<unsigned> member_address(const Expr& e, Use use);
   Checked<unsigned> pointed(const Expr& pointer, Use use);
   Checked<unsigned> load(const Expr& e);

@@ -59,8 +59,23 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
     return base;
   }
   const bool variable = e.identifier != nullptr && e.identifier->kind == Identifier::Kind::Variable;
-  if (use == Use::Write && variable && types_.by_reference(e.type)) return made(e);
-  return evaluate(e);
+  if (!variable || !types_.by_reference(e.type)) return evaluate(e);
+  return use == Use::Write ? made(e) : present(e);
+}
+
+/// Of a variable that is held by reference and that nobody assigned to yet, a part reads as zero:
+/// the storage is zeroes in scratch memory.
+Checked<unsigned> CodeGenerator::present(const Expr& e) {
+  const unsigned reg = TRY(evaluate(e));
+  const Label there = out_.label();
+  out_.emit(Opcode::Tst, reg);
+  out_.branch(Opcode::Bne, there);
+  const unsigned size =
+      TRY(out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at));
+  out_.emit(Opcode::Allocs, size, 0, reg);
+  out_.release(size);
+  out_.place(there);
+  return reg;
 }
 
 /// The storage of a variable that is held by reference. One that nobody assigned to yet, or that
@@ -183,7 +198,11 @@ Checked<unsigned> CodeGenerator::assign(const Expr& e) {
   const Expr& target = *e.a;
   if (e.compound) return read_modify_write(target, e, false);
   const bool frees = types_.by_reference(target.type) && is_zero(*e.b);
-  const unsigned value = TRY(frees ? out_.constant(0, e.at) : evaluate(*e.b));
+  const bool cut = target.identifier != nullptr && !target.identifier->is_hidden_variable() &&
+                   types_.store_cuts(e.b->type, target.type);
+  const unsigned value = TRY(frees ? out_.constant(0, e.at)
+                             : cut ? fitted(*e.b, target.type)
+                                   : evaluate(*e.b));
   if (target.identifier != nullptr) {
     TRY(store_symbol(target, value));
     return value;
@@ -230,6 +249,9 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
     value = TRY(pointer_step(op, value, target, right));
   } else {
     value = TRY(combine(op, value, target.type, right));
+    const bool shifts = op == Op::Shl || op == Op::Shr;
+    const TypeId type = shifts ? target.type : types_.arithmetic(target.type, right.type);
+    if (!in_memory && types_.store_cuts(type, target.type)) TRY(extend(value, target.type, e.at));
   }
   TRY(in_memory ? memory_.store(target, at, value) : store_symbol(target, value, keys));
   for (const unsigned reg : waiting) out_.release(reg);

@@ -31,6 +31,9 @@ struct Identifier {
   std::vector<std::string> parameters;  // Inline with keys: their names
   dif::Attributes attributes;
   std::optional<dif::SubroutineInfo> subroutine;
+
+  /// Made by the compiler to keep a value, which stays as it was evaluated. No program can name it.
+  bool is_hidden_variable() const { return name.starts_with('%'); }
 };
 
 /// Identifiers live, at their addresses, as long as the table.

@@ -93,6 +93,11 @@ bool Types::cast_cuts(TypeId from, TypeId to) const {
   return is_signed(from) && !is_signed(to);
 }
 
+bool Types::store_cuts(TypeId from, TypeId to) const {
+  if (!is_integer(to) || size(to) >= 8) return false;
+  return size(to) < 4 || (is_integer(from) && size(from) <= 4);
+}
+
 bool Types::same(TypeId a, TypeId b) const {
   for (int depth = 0; depth < 16; ++depth) {
     const TypeId x = graph_.resolve(a), y = graph_.resolve(b);

@@ -70,6 +70,9 @@ class Types {
   /// Whether (to)x cuts the value of an x of scalar type `from`: to fewer bits, or to as many with
   /// another sign. Other casts only name another type.
   bool cast_cuts(TypeId from, TypeId to) const;
+  /// Whether a D variable of type `to` cuts a value of type `from` that is stored in it. A value of
+  /// 8 bytes is kept whole where the variable has 4: scripts have `int last; last = timestamp;`.
+  bool store_cuts(TypeId from, TypeId to) const;
   std::uint64_t cast(TypeId from, TypeId to, std::uint64_t value) const {
     return cast_cuts(from, to) ? wrap(to, value) : value;
   }

@@ -1,4 +1,4 @@
-/* NAME what is recorded is cut, and what an array of C's holds; a variable keeps all bits
+/* NAME what is stored or recorded is cut, but for 8 bytes in a variable of 4
  * OPTIONS -q
  */
 short a[4];
@@ -39,9 +39,9 @@ BEGIN
  * 4 4
  * 1410065408 10000000000
  * 1
- * -128 128
+ * -128 -128
  * 4464 70000
- * 200
+ * -56
  * 200
  *
  */
