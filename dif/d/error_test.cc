@@ -1,4 +1,5 @@
 // Programs that must not compile: tag, words, line and column.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "dif/d/testing/program_runner.h"
@@ -222,6 +223,26 @@ TEST(Diagnostics, DoNotRepeatBytesThatATerminalObeys) {
   const Outcome out = run("BEGIN { trace(\x1b[2J); }");
 
   EXPECT_EQ(out.error.find('\x1b'), std::string::npos);
+}
+
+TEST(Limits, AChainOfConditionsIsNoNesting) {
+  std::string any = "pid == -1", all = "1", mixed = "0";
+  for (int i = 2; i < 5000; ++i) {
+    any += fmt::format(" || pid == -{}", i);
+    all += fmt::format(" && pid != -{}", i);
+    mixed += fmt::format(" || pid == -{} && (arg0 || arg1)", i);
+  }
+  const auto fires = [](const std::string& predicate) {
+    const Outcome outcome = run("BEGIN /" + predicate + "/ { trace(1); }");
+    EXPECT_EQ(outcome.error.substr(0, 200), "");
+    return !outcome.values.empty();
+  };
+  EXPECT_FALSE(fires(any));
+  EXPECT_TRUE(fires(any + " || 1"));
+  EXPECT_TRUE(fires(all));
+  EXPECT_FALSE(fires(all + " && 0"));
+  EXPECT_FALSE(fires(mixed));
+  EXPECT_TRUE(fires("(" + any + ") ^^ (" + all + ")"));
 }
 
 TEST(Limits, DeepNestingIsAnErrorNotACrash) {

@@ -38,8 +38,23 @@ Expr* NodeMaker::unary(Op op, const Location& at, Expr* a) {
   return node;
 }
 
+/// Generated predicates have chains of thousands. The order of the operands is all that matters, so
+/// the sides of a long chain are kept about equally deep, and what walks the tree stays shallow.
+Expr* NodeMaker::chained(Op op, const Location& at, Expr* chain, Expr* last) {
+  constexpr int kShortChain = 16;  // as it is written, so that messages name the nearest operator
+  const bool grows = chain->kind == ExprKind::Binary && chain->op == op &&
+                     chain->depth >= kShortChain && chain->b->depth < chain->a->depth;
+  if (!grows) return expr(ExprKind::Binary, at, chain, last);
+  Expr* const right = binary(op, at, chain->b, last);
+  if (right == nullptr) return nullptr;
+  chain->b = right;
+  chain->depth = std::max(chain->depth, right->depth + 1);
+  return chain;
+}
+
 Expr* NodeMaker::binary(Op op, const Location& at, Expr* a, Expr* b) {
-  Expr* node = expr(ExprKind::Binary, at, a, b);
+  const bool logical = op == Op::And || op == Op::Or || op == Op::Xor;
+  Expr* node = logical ? chained(op, at, a, b) : expr(ExprKind::Binary, at, a, b);
   if (node != nullptr) node->op = op;
   return node;
 }

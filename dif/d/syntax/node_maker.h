@@ -57,6 +57,8 @@ class NodeMaker {
  private:
   ParseState& state_;
 };
+  Expr* chained(Op op, const Location& at, Expr* chain, Expr* last);
+
 
 template <class T>
 std::vector<T>* append(std::vector<T>* list, const std::type_identity_t<T>& item) {
