@@ -73,6 +73,10 @@ bool carries_ipv4(const Inet6& address) {
   return group(address, 6) != 0 || group(address, 7) > 1;
 }
 
+std::span<const std::byte> ipv4_part(const Inet6& address) {
+  return std::span(address).last(4);
+}
+
 /// RFC 5952; addresses that carry an IPv4 one end in its dotted form. Not by libc's inet_ntop():
 /// it writes ::0.0.0.4, which D prints so, as ::4.
 void put_inet6(ShortText& out, const Inet6& address) {
@@ -92,7 +96,7 @@ void put_inet6(ShortText& out, const Inet6& address) {
   }
   if (!embedded) return;
   out.put(':');
-  put_dotted(out, std::span(address).last(4));
+  put_dotted(out, ipv4_part(address));
 }
 
 }  // namespace
@@ -109,7 +113,11 @@ CallResult AddressSubroutines::inet_ntoa6(CallArguments a) {
   Inet6 address{};
   TRY(memory_.read(a[0].value, address));
   ShortText out;
-  put_inet6(out, address);
+  if (carries_ipv4(address)) {
+    put_dotted(out, ipv4_part(address));
+  } else {
+    put_inet6(out, address);
+  }
   return string_result(memory_, out.view());
 }
 
@@ -117,8 +125,12 @@ CallResult AddressSubroutines::inet_ntop(CallArguments a) {
   // D types the family as int.
   const std::uint64_t family = static_cast<std::uint32_t>(a[0].value);
   if (family == kAfInet) return inet_ntoa(a.subspan(1));
-  if (family == kAfInet6) return inet_ntoa6(a.subspan(1));
-  return raise(FaultKind::IllegalOperation);
+  if (family != kAfInet6) return raise(FaultKind::IllegalOperation);
+  Inet6 address{};
+  TRY(memory_.read(a[1].value, address));
+  ShortText out;
+  put_inet6(out, address);
+  return string_result(memory_, out.view());
 }
 
 CallResult AddressSubroutines::link_ntop(CallArguments a) {

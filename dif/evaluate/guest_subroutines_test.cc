@@ -140,8 +140,21 @@ TEST_F(SubroutineTest, Inet6IsWrittenAsRfc5952Says) {
   EXPECT_EQ(inet6({0, 0, 0, 0, 0, 1, 0x102, 0x304}), "::1:102:304");
   EXPECT_EQ(inet6({0, 0, 0, 0, 0xffff, 0, 0x100, 0}), "::ffff:0:100:0");
   EXPECT_EQ(inet6({0xABCD, 1, 2, 3, 4, 5, 6, 0xFFFF}), "abcd:1:2:3:4:5:6:ffff");
-  EXPECT_EQ(as_text(Subroutine::InetNtoa6, {number(std::int64_t(kKernel))}),
+}
+
+TEST_F(SubroutineTest, InetNtoa6WritesAnIpv4AddressInsideAlone) {
+  const auto inet6 = [&](std::array<std::uint8_t, 16> bytes) {
+    guest_.kernel_memory.put_value(kKernel, bytes);
+    memory_.begin_firing(guest_.kernel(), guest_.user());
+    return as_text(Subroutine::InetNtoa6, {number(std::int64_t(kKernel))});
+  };
+  EXPECT_EQ(inet6({0xab, 0xcd, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0xff, 0xff}),
             "abcd:1:2:3:4:5:6:ffff");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}), "127.0.0.1");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1}), "127.0.0.1");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}), "0.0.0.2");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "::1");
+  EXPECT_EQ(inet6({}), "::");
 }
 
 TEST_F(SubroutineTest, InetNtopTakesLinuxsFamilies) {
@@ -181,7 +194,7 @@ class JsonTest : public SubroutineTest {
 
 TEST_F(JsonTest, FindsEachKindOfValue) {
   EXPECT_EQ(json("a[0]"), "10");
-  EXPECT_EQ(json("a[1].b"), "x\ty");
+  EXPECT_EQ(json("a[1].b"), R"(x\ty)");
   EXPECT_EQ(json("a[3]"), "s");
   EXPECT_EQ(json("n"), "null");
   EXPECT_EQ(json("t"), "true");
@@ -189,7 +202,7 @@ TEST_F(JsonTest, FindsEachKindOfValue) {
   EXPECT_EQ(json("o"), R"({ "p" : [1, 2] })");
   EXPECT_EQ(json("o.p"), "[1, 2]");
   EXPECT_EQ(json("a[2]"), "[ ]");
-  EXPECT_EQ(json("qA"), "\u00e9\U0001f600\"\\/") << "names and strings are unescaped";
+  EXPECT_EQ(json("qA"), R"(\u00e9\ud83d\ude00\"\\\/)") << "strings as they stand, names as meant";
   EXPECT_EQ(json("[1][0]", "[0, [\"in\"]]"), "in");
 }
 
@@ -211,6 +224,14 @@ TEST_F(JsonTest, WhatIsNoJsonIsNull) {
   EXPECT_EQ(json("a", R"({"b":[}],"a":1})"), "(null)");
   EXPECT_EQ(json("a", R"({"b":word,"a":1})"), "(null)");
   EXPECT_EQ(json("a", R"({"a":{"b":[1)"), "(null)");
+  for (const char* cut : {R"({"a":12)", R"({"a":true)", R"({"a":null)", R"({"a":12:)"}) {
+    EXPECT_EQ(json("a", cut), "(null)") << cut;
+  }
+  EXPECT_EQ(json("a", R"({"a":12 )"), "12") << "a blank ends a number, too";
+  for (const char* bad :
+       {R"({"b":"\u00ZZ","a":1})", R"({"b":["\q"],"a":1})", R"({"\q":0,"a":1})"}) {
+    EXPECT_EQ(json("a", bad), "(null)") << "nothing counts after a bad escape: " << bad;
+  }
   EXPECT_EQ(json("a", R"({"b":)" + std::string(200, '[')), "(null)");
 }
 

@@ -154,12 +154,14 @@ class JsonReader {
     rest_.remove_prefix(1);
     return true;
   }
-  /// A string's inside, escapes and all.
+  /// A string's inside, escapes and all. Nothing where one of them is none.
   std::optional<std::string_view> string() {
     if (!take('"')) return std::nullopt;
     for (std::size_t i = 0; i < rest_.size(); ++i) {
       if (rest_[i] == '\\') {
-        ++i;
+        std::string_view after = rest_.substr(i + 1);
+        if (after.empty() || !escape(after)) return std::nullopt;
+        i = rest_.size() - after.size() - 1;
       } else if (rest_[i] == '"') {
         const std::string_view inside = rest_.substr(0, i);
         rest_.remove_prefix(i + 1);
@@ -191,7 +193,9 @@ class JsonReader {
     skip_blanks();
     if (rest_.starts_with('"')) return string().has_value();
     if (rest_.starts_with('{') || rest_.starts_with('[')) return skip_brackets();
-    const std::size_t end = std::min(rest_.find_first_of(" \t\r\n,]}:\"[{"), rest_.size());
+    // One that the text's end cuts off is none: it may be half a number.
+    const std::size_t end = rest_.find_first_of(" \t\r\n,]}:\"[{");
+    if (end == rest_.npos || std::string_view(":\"[{").find(rest_[end]) != rest_.npos) return false;
     const std::string_view word = rest_.substr(0, end);
     const bool number = !word.empty() && word.find_first_not_of("+-.0123456789eE") == word.npos &&
                         (word[0] == '-' || (word[0] >= '0' && word[0] <= '9'));
@@ -236,22 +240,8 @@ CallResult JsonSubroutine::element(CallArguments a) {
   }
   const std::string_view found = reader.value();
   if (found.empty()) return 0;
-  if (found.front() != '"') return string_result(memory_, found);
-  return unescaped(found.substr(1, found.size() - 2));
-}
-
-/// Resolved text is never longer than the text as written.
-CallResult JsonSubroutine::unescaped(std::string_view inside) {
-  const std::uint64_t handle = TRY(memory_.allocate(inside.size() + 1));
-  const auto out = TRY(memory_.scratch(handle, inside.size() + 1));
-  std::size_t used = 0;
-  while (!inside.empty()) {
-    const auto character = next_character(inside);
-    if (!character) return 0;
-    for (const char c : character->view()) out[used++] = static_cast<std::byte>(c);
-  }
-  out[used] = std::byte{0};
-  return handle;
+  const bool text = found.front() == '"';  // of a string, what stands between its quotes
+  return string_result(memory_, text ? found.substr(1, found.size() - 2) : found);
 }
 
 }  // namespace ringside::dif

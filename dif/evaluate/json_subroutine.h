@@ -1,6 +1,6 @@
 // json(document, path): one element of a JSON text. The path is that of JavaScript: names with
 // dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand after a dot,
-// too: "a.b.2.c" or "0". A string's text comes without quotes and with its escapes resolved;
+// too: "a.b.2.c" or "0". A string's text comes as it stands between its quotes, with its escapes;
 // numbers, true, false, null, objects and arrays as they are written. The answer is NULL for an
 // element that is not there, and for text that is no JSON as far as it must be read. Only the text
 // before the element is read, once, and nothing is allocated but the answer.
@@ -21,8 +21,6 @@ class JsonSubroutine {
   CallResult element(CallArguments a);
 
  private:
-  CallResult unescaped(std::string_view inside);
-
   Memory& memory_;
 };
 
