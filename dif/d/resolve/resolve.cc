@@ -26,7 +26,7 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, AstA
       types_(environment.types(), options.string_size),
       identifiers_(options.version),
       stability_(identifiers_, options.attribute_minimum),
-      declared_(types_, identifiers_, *this),
+      declared_(types_, identifiers_, *this, environment),
       rules_(types_),
       copier_(arena),
       namer_(types_, environment),

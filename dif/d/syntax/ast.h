@@ -132,6 +132,7 @@ struct TypeSpec {
   bool repeats = false;  // a word for sign or size stands twice
   int longs = 0;
   Text name = nullptr;                           // Named, or the tag
+  Text scope = nullptr;                          // of D`name: D, C or a kernel's module
   bool is_definition = false;                    // Struct, Union, Enum with a body
   std::vector<Declaration*>* members = nullptr;  // Struct, Union
   std::vector<EnumeratorSpec>* enumerators = nullptr;

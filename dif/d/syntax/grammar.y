@@ -319,14 +319,16 @@ specifier:
   | CONST        { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_const = true; }
   | VOLATILE     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_volatile = true; }
   | RESTRICT     { $$ = nodes.base_word(@1, TypeSpec::Base::None); $$->is_restrict = true; }
-  | TYPE_NAME    { $$ = nodes.base_word(@1, TypeSpec::Base::Named); $$->name = $1; }
+  | TYPE_NAME    { $$ = nodes.named_word(@1, TypeSpec::Base::Named, *$1); }
   | struct_specifier
   | enum_specifier
   ;
 
 struct_specifier:
     struct_word IDENT
-      { $$ = nodes.base_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union); $$->name = $2; }
+      { $$ = nodes.named_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union, *$2); }
+  | struct_word KERNEL_SYMBOL
+      { $$ = nodes.named_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union, *$2); }
   | struct_word tag '{' { if (!nodes.define_tag($1 ? "struct" : "union", $2, @1)) YYABORT; } members '}'
       { $$ = nodes.base_word(@1, $1 ? TypeSpec::Base::Struct : TypeSpec::Base::Union);
         $$->name = $2;
@@ -370,7 +372,8 @@ member_declarator:
   ;
 
 enum_specifier:
-    ENUM IDENT  { $$ = nodes.base_word(@1, TypeSpec::Base::Enum); $$->name = $2; }
+    ENUM IDENT          { $$ = nodes.named_word(@1, TypeSpec::Base::Enum, *$2); }
+  | ENUM KERNEL_SYMBOL  { $$ = nodes.named_word(@1, TypeSpec::Base::Enum, *$2); }
   | ENUM tag '{' enumerators comma_opt '}'
       { $$ = nodes.base_word(@1, TypeSpec::Base::Enum);
         $$->name = $2;

@@ -125,6 +125,7 @@ TypeSpec* NodeMaker::merge(TypeSpec* into, TypeSpec* word) {
     }
     into->base = word->base;
     into->name = word->name;
+    into->scope = word->scope;
     into->is_definition = word->is_definition;
     into->members = word->members;
     into->enumerators = word->enumerators;
@@ -163,6 +164,14 @@ TypeSpec* NodeMaker::base_word(const Location& at, TypeSpec::Base base) {
   word.at = at;
   word.base = base;
   return make(word);
+}
+
+TypeSpec* NodeMaker::named_word(const Location& at, TypeSpec::Base base, std::string_view name) {
+  TypeSpec* const word = base_word(at, base);
+  const std::size_t tick = name.rfind('`');
+  word->name = text(name.substr(tick + 1));  // npos + 1 is 0
+  if (tick != std::string_view::npos) word->scope = text(name.substr(0, tick));
+  return word;
 }
 
 TypeSpec* NodeMaker::storage_word(const Location& at, Storage storage) {

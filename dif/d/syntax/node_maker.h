@@ -42,6 +42,8 @@ class NodeMaker {
   Statement* loop(Statement parts, const std::vector<Statement*>& body);
 
   TypeSpec* base_word(const Location& at, TypeSpec::Base base);
+  /// The same of a type with a name, before which a scope may stand: D`name.
+  TypeSpec* named_word(const Location& at, TypeSpec::Base base, std::string_view name);
   TypeSpec* storage_word(const Location& at, Storage storage);
   TypeSpec* merge(TypeSpec* into, TypeSpec* word);
   Derivation* derivation(Derivation::Kind kind);
@@ -55,10 +57,10 @@ class NodeMaker {
   bool define_tag(std::string_view word, Text name, const Location& at);
 
  private:
-  ParseState& state_;
-};
   Expr* chained(Op op, const Location& at, Expr* chain, Expr* last);
 
+  ParseState& state_;
+};
 
 template <class T>
 std::vector<T>* append(std::vector<T>* list, const std::type_identity_t<T>& item) {

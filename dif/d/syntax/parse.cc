@@ -28,12 +28,13 @@ constexpr auto kDeclarationWords = std::to_array<std::string_view>(
 }  // namespace
 
 bool ParseContext::starts_declaration(std::string_view run) const {
-  const auto end = std::find_if_not(run.begin(), run.end(), is_word);
+  const auto in_name = [](char c) { return is_word(c) || c == '`'; };
+  const auto end = std::find_if_not(run.begin(), run.end(), in_name);
   const std::string_view word = run.substr(0, static_cast<std::size_t>(end - run.begin()));
   const bool whole = end == run.end() || *end == '*';  // int*x
   if (!whole || run.find(':') != std::string_view::npos) return false;
   if (std::ranges::find(kDeclarationWords, word) != kDeclarationWords.end()) return true;
-  if (!state.is_type_name(word)) return false;
+  if (!state.is_type_name(word) && !state.is_scoped_type(word)) return false;
   // A typedef of the guest may be called like a probe; only a declaration goes on with a name.
   return end != run.end() || state.cursor.name_follows();
 }

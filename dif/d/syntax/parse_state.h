@@ -30,6 +30,11 @@ struct ParseState {
   bool is_type_name(std::string_view name) const {
     return type_names.contains(std::string(name)) || types.find(name).has_value();
   }
+  /// The same of a name with its scope, as D`name and vmlinux`name.
+  bool is_scoped_type(std::string_view text) const {
+    const std::size_t tick = text.rfind('`');
+    return tick != 0 && tick != std::string_view::npos && is_type_name(text.substr(tick + 1));
+  }
 };
 
 }  // namespace ringside::d

@@ -78,14 +78,50 @@ Checked<TypeId> TypeResolver::base_type(const TypeSpec& spec) {
   if (spec.base == Base::Double) return types_.named("double");
   if (spec.base == Base::String) return types_.string;
   if (spec.base != Base::Named) return TypeId{};
-  if (const auto found = find(*spec.name)) {
+  const auto found = spec.scope != nullptr
+                         ? std::optional(TRY(scoped_type(TypeKind::Typedef, spec)))
+                         : find(*spec.name);
+  if (found) {
     types_.use_typedef(*found);
     return *found;
   }
   return complain("D_SYNTAX", spec.at, fmt::format("\"{}\" is not the name of a type", *spec.name));
 }
 
+/// Of what is not the program's own. C's and D's are the types that every program has; what several
+/// modules have alike is vmlinux's.
+bool TypeResolver::is_in_scope(TypeId type, std::string_view scope) const {
+  const TypeKind kind = types_.graph()[type].kind;
+  const bool basic = kind == TypeKind::Integer || kind == TypeKind::Float ||
+                     kind == TypeKind::Void || kind == TypeKind::String;
+  const std::string module = kernel_.type_module(type);
+  if (scope == "C" || scope == "D") return basic || module.empty();
+  return module == scope || (module == "vmlinux" && kernel_.has_module(scope));
+}
+
+/// D`name, struct module`name. `kind` is Typedef for a name without a word before it.
+Checked<TypeId> TypeResolver::scoped_type(TypeKind kind, const TypeSpec& spec) const {
+  const bool tagged = kind != TypeKind::Typedef;
+  if (*spec.scope == "D") {
+    const auto tag = tags_.find({kind, *spec.name});
+    if (tagged && tag != tags_.end()) return tag->second;
+    const auto own = typedefs_.find(*spec.name);
+    if (!tagged && own != typedefs_.end()) return own->second;
+  }
+  const auto found =
+      tagged ? types_.graph().find(kind, *spec.name) : types_.graph().find(*spec.name);
+  if (found && is_in_scope(*found, *spec.scope)) return *found;
+  const std::string_view word = kind == TypeKind::Struct  ? "struct "
+                                : kind == TypeKind::Union ? "union "
+                                : kind == TypeKind::Enum  ? "enum "
+                                                          : "";
+  return complain("D_UNKNOWN", spec.at,
+                  fmt::format("failed to resolve type {}{}`{}: Unknown type name", word,
+                              *spec.scope, *spec.name));
+}
+
 Checked<TypeId> TypeResolver::tag_type(TypeKind kind, const TypeSpec& spec) {
+  if (spec.scope != nullptr) return scoped_type(kind, spec);
   const auto own = tags_.find({kind, *spec.name});
   if (own != tags_.end()) return own->second;
   if (const auto found = types_.graph().find(kind, *spec.name)) return *found;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "dif/bind/kernel_names.h"
 #include "dif/d/resolve/identifier_table.h"
 #include "dif/d/syntax/ast.h"
 #include "dif/d/types/struct_layout.h"
@@ -28,8 +29,13 @@ class ConstantEvaluator {
 class TypeResolver {
  public:
   /// All must outlive this. Types are added to the graph of `types`.
-  TypeResolver(Types& types, IdentifierTable& identifiers, ConstantEvaluator& constants)
-      : types_(types), identifiers_(identifiers), constants_(constants), alignments_(types) {}
+  TypeResolver(Types& types, IdentifierTable& identifiers, ConstantEvaluator& constants,
+               dif::KernelNames& kernel)
+      : types_(types),
+        identifiers_(identifiers),
+        constants_(constants),
+        kernel_(kernel),
+        alignments_(types) {}
 
   enum class Unsized : std::uint8_t { Refused, Allowed };  // int x[]
 
@@ -71,6 +77,8 @@ class TypeResolver {
   Checked<std::int64_t> enumerator_value(const EnumeratorSpec& enumerator, std::int64_t next);
   Checked<void> declare_enumerator(const EnumeratorSpec& enumerator, std::int64_t value);
   Checked<TypeId> tag_type(TypeKind kind, const TypeSpec& spec);
+  Checked<TypeId> scoped_type(TypeKind kind, const TypeSpec& spec) const;
+  bool is_in_scope(TypeId type, std::string_view scope) const;
   // declarators.cc
   Checked<TypeId> array_type(TypeId base, const Declarator& declarator, const Derivation& step,
                              Unsized unsized);
@@ -81,6 +89,7 @@ class TypeResolver {
   Types& types_;
   IdentifierTable& identifiers_;
   ConstantEvaluator& constants_;
+  dif::KernelNames& kernel_;
   Alignments alignments_;
   std::unordered_map<std::string, TypeId> typedefs_;
   std::map<std::pair<TypeKind, std::string>, TypeId> tags_;
