@@ -313,6 +313,12 @@ Checked<void> Resolver::unary(Expr* e) {
 
 Checked<void> Resolver::binary(Expr* e) {
   for (Expr* const operand : {e->a, e->b}) {
+  if (e->op == Op::Deref) {
+    TRY(resolve_dynamic(e->a));
+    if (translators_.dereference(e)) return {};
+    TRY(translators_.settle(e->a, "D_OP_DYN"));
+    return rules_.unary(e);
+  }
     TRY(is_compared(e->op) ? resolve_compared(operand, "D_OP_DYN") : resolve(operand, "D_OP_DYN"));
   }
   return rules_.binary(e);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dif/d/resolve/constants.h"
@@ -80,6 +81,20 @@ void Translators::become_translation(Expr* e, const Translator& translator, Expr
   e->type = type;
 }
 
+bool Translators::dereference(Expr* e) {
+  const Xlate* const pointer = e->a->translation;
+  if (pointer == nullptr || !pointer->is_pointer) return false;
+  Xlate whole = *pointer;
+  whole.is_pointer = false;
+  translations_.push_back(whole);
+  e->kind = ExprKind::Xlate;
+  e->type_name = nullptr;
+  e->a = whole.input;
+  e->translation = &translations_.back();
+  e->type = whole.translator->output;
+  return true;
+}
+
 bool Translators::is_member(const Expr& e) {
   const Xlate* const of = e.a->translation;
   return of != nullptr && of->is_pointer == (e.kind == ExprKind::Arrow);
@@ -142,12 +157,13 @@ Checked<void> Translators::become_member(Expr* e, const Xlate& translation,
 
 /// The whole of a translated structure: (hidden.m1 = e1, hidden.m2 = e2, ..., hidden).
 Checked<void> Translators::become_whole(Expr* e) {
-  const Xlate& translation = *e->translation;
+  translations_.push_back(*e->translation);
+  Xlate& translation = translations_.back();
+  Expr* result = std::exchange(translation.prologue, nullptr);  // once, not with each member
   const TypeId type = translation.translator->output;
   const Location at = e->at;
   const Identifier* const hidden = TRY(rewriter_.hidden_variable("translated", type, at));
   Expr* whole = rewriter_.clause_local(*hidden, at);
-  Expr* result = nullptr;
   std::vector<std::string_view> done;  // a member may have several conversions
   for (const Translator::Conversion& conversion : translation.translator->conversions) {
     if (std::ranges::find(done, conversion.member) != done.end()) continue;
@@ -156,7 +172,7 @@ Checked<void> Translators::become_whole(Expr* e) {
     Expr* target = make_node(arena_, ExprKind::Member, at, arena_.make(Expr(*whole)));
     target->text = member;
     Expr* source = make_node(arena_, ExprKind::Xlate, at, translation.input);
-    source->translation = e->translation;
+    source->translation = &translation;
     source->type = type;
     Expr* value = make_node(arena_, ExprKind::Member, at, source);
     value->text = member;

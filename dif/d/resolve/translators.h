@@ -45,6 +45,10 @@ class Translators {
   /// place of an xlate. `type`: the translator's output, or a pointer to it.
   void become_translation(Expr* e, const Translator& translator, Expr* input, TypeId type);
 
+  /// Makes `e`, *p of a pointer to what is translated, the translated structure. False: `e` is
+  /// another pointer's.
+  bool dereference(Expr* e);
+
   /// Whether `e`, a Member or Arrow, takes a member of a translated value.
   static bool is_member(const Expr& e);
   /// Makes such an `e` the member's expression. Of several for one member the first counts that
