@@ -140,8 +140,15 @@ std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key) {
     std::size_t size = type.size;
     if (type.kind == dif::ValueKind::String) size = text_value(key).size() + 1;
     if (size > key.size()) break;
-    values.push_back({type, key.first(size)});
+    const Bytes bytes = key.first(size);
     key = key.subspan(size);
+    constexpr std::uint32_t kWord = sizeof dif::kKernelFrames;
+    if (type.kind == dif::ValueKind::UserStack && word_at(bytes, 0) == dif::kKernelFrames) {
+      values.push_back(
+          {{dif::ValueKind::KernelStack, false, type.size - kWord}, bytes.subspan(kWord)});
+    } else {
+      values.push_back({type, bytes});
+    }
   }
   return values;
 }

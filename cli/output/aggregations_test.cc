@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cli/output/fake_program_for_tests.h"
+#include "dif/engine/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {
@@ -205,6 +206,22 @@ TEST(Aggregations, KeysAreSplitByTheirTypes) {
   EXPECT_EQ(text_value(values[1].bytes), "ab");
   EXPECT_EQ(unsigned_value(values[2].bytes), 77u);
   EXPECT_EQ(key_values(definition, Bytes(bytes).first(9)).size(), 2u) << "a short key";
+}
+
+TEST(Aggregations, AStackOfTheKernelIsOneAmongStacksOfUsers) {
+  const dif::Aggregation definition =
+      define(AggregateFunction::Count, {{ValueKind::UserStack, false, 24}, kInt});
+  const auto stack_of = [&](std::uint64_t first) {
+    std::vector<std::byte> bytes(24 + 4);
+    std::memcpy(bytes.data(), &first, 8);
+    bytes[8] = std::byte{0x10};
+    const std::vector<Value> values = key_values(definition, bytes);
+    EXPECT_EQ(values.size(), 2u);
+    EXPECT_EQ(word_at(values[0].bytes, values[0].type.kind == ValueKind::UserStack ? 1 : 0), 0x10u);
+    return values[0].type;
+  };
+  EXPECT_EQ(stack_of(1234), (ValueType{ValueKind::UserStack, false, 24}));
+  EXPECT_EQ(stack_of(dif::kKernelFrames), (ValueType{ValueKind::KernelStack, false, 16}));
 }
 
 /// Functions of 0x100 bytes and modules of 0x1000, named by where they begin.

@@ -2,6 +2,7 @@
 // keys, tracemem of a dynamic size, and the actions that change the guest.
 #include <gtest/gtest.h>
 
+#include "dif/engine/aggregate_function.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {
@@ -80,6 +81,32 @@ TEST_F(ActionsTest, SymbolsAreAddressesAndThoseOfUsersHaveTheProcessBefore) {
   for (const std::size_t field : {2u, 3u, 4u}) {
     EXPECT_EQ(words(trace_data.records[0], field), (Words{1234, 0x77}));
   }
+}
+
+TEST_F(ActionsTest, StacksOfBothKindsAreOneTypeOfKey) {
+  const std::vector<ValueType> keys{code(ValueKind::UserStack, 40)};
+  const auto counts = [](ValueKind kind, std::uint32_t size) {
+    return clause({aggregate(0, {of_kind(kind, size)})});
+  };
+  start(program({counts(ValueKind::KernelStack, 32), counts(ValueKind::KernelStack, 24),
+                 counts(ValueKind::UserStack, 40), counts(ValueKind::UserStack, 24)},
+                {Aggregation{"", AggregateFunction::Count, keys, 0}}),
+        {kProbe, kProbe, kProbe, kProbe});
+  fire(kProbe);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  ASSERT_EQ(trace_data.aggregates.size(), 2u);
+  const auto frames = [&](std::size_t at) {
+    Words made(5);
+    EXPECT_EQ(trace_data.aggregates[at].key.size(), 40u);
+    std::memcpy(made.data(), trace_data.aggregates[at].key.data(), 40);
+    return made;
+  };
+  EXPECT_EQ(frames(0), (Words{kKernelFrames, 0xa1, 0xa2, 0xa3, 0}));
+  EXPECT_EQ(frames(1), (Words{1234, 0xb1, 0xb2, 0, 0}));
+  EXPECT_EQ(trace_data.aggregates[0].words[0], 2);
+  EXPECT_EQ(trace_data.aggregates[1].words[0], 2);
 }
 
 TEST_F(ActionsTest, StacksAndSymbolsAreKeys) {

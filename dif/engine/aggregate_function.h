@@ -60,4 +60,18 @@ void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> int
 inline constexpr std::size_t kMostKeys = 32;
 Result<void> check_aggregation(const Aggregation& aggregation);
 
+/// Stacks of all kinds and depths are one type of key. A key has room for the deepest. Where an
+/// aggregation has the kernel's and users', the key is a UserStack, and this stands for the process
+/// id before the kernel's frames.
+inline constexpr std::uint64_t kKernelFrames = UINT64_MAX;
+
+constexpr bool is_stack(ValueKind kind) {
+  return kind == ValueKind::KernelStack || kind == ValueKind::UserStack;
+}
+
+/// Bytes that `stack` takes of a key of kind `key`.
+constexpr std::uint32_t stack_key_size(const ValueType& stack, ValueKind key) {
+  return stack.size + (stack.kind != key ? 8 : 0);
+}
+
 }  // namespace ringside::dif

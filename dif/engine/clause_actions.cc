@@ -2,6 +2,7 @@
 // speculations, and the destructive ones that the firing thread carries out itself.
 // Fire context: yes.
 #include <algorithm>
+#include <cstring>
 
 #include "dif/engine/aggregate_function.h"
 #include "dif/engine/clause_runner.h"
@@ -19,6 +20,15 @@ constexpr std::uint64_t kMostChill = 500'000'000;
 tl::unexpected<Fault> outside_dif(Fault fault) {
   fault.pc = kNoPc;
   return tl::unexpected<Fault>(fault);
+}
+
+/// The place of the stack `given` in a key of type `key`, all of whose bytes count.
+std::span<std::byte> stack_in_key(const ValueType& given, const ValueType& key,
+                                  std::span<std::byte> out) {
+  std::ranges::fill(out, std::byte{0});
+  if (given.kind == key.kind) return out.first(given.size);
+  std::memcpy(out.data(), &kKernelFrames, sizeof kKernelFrames);
+  return out.subspan(sizeof kKernelFrames, given.size);
 }
 
 }  // namespace
@@ -236,9 +246,12 @@ Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
     const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
     const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
     const std::size_t most = stored_size(type, options_.string_size) + nul;
-    const auto put = put_value(type, key, key_.bytes().subspan(key_size, most));
+    const auto out = key_.bytes().subspan(key_size, most);
+    const ValueType& given = action.arguments[next - 1].result;
+    const auto put = is_stack(type.kind) ? put_stack(given.kind, stack_in_key(given, type, out))
+                                         : put_value(type, key, out);
     if (!put) return outside_dif(put.error());
-    key_size += *put;
+    key_size += is_stack(type.kind) ? out.size() : *put;
   }
   std::uint64_t value = 0;
   if (aggregation.function == AggregateFunction::Count) {

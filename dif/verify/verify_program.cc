@@ -75,7 +75,10 @@ Result<void> check_aggregate(const Action& action, const Program& program) {
   for (std::size_t i = 0; i < aggregation.keys.size(); ++i) {
     const ValueType& given = action.arguments[i].result;
     const ValueType& key = aggregation.keys[i];
-    if (given.kind != key.kind || given.size != key.size) {
+    const bool stacks = is_stack(given.kind) && is_stack(key.kind);
+    const bool both_fit = stacks && (given.kind == key.kind || key.kind == ValueKind::UserStack) &&
+                          stack_key_size(given, key.kind) <= key.size;
+    if (!both_fit && (given.kind != key.kind || given.size != key.size)) {
       return invalid("key {} has another type than its aggregation's", i);
     }
   }

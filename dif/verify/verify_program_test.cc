@@ -86,6 +86,22 @@ TEST(ProgramVerifier, AggregationsHaveNoMoreKeysThanTheCompilerGives) {
   EXPECT_EQ(with(kMostKeys + 1), "aggregation @a: more than 32 keys");
 }
 
+TEST(ProgramVerifier, AStackFitsIntoItsKey) {
+  const auto with = [](ValueType key, ValueType given) {
+    const Aggregation stacks{"a", AggregateFunction::Count, {key}, 0};
+    Action counts = action(ActionKind::Aggregate, {difo({encode_return(0)}, given)});
+    counts.aggregations = {0};
+    return refusal(program({clause({counts})}, {stacks}));
+  };
+  const ValueType kernel{ValueKind::KernelStack, false, 32}, user{ValueKind::UserStack, false, 40};
+  EXPECT_EQ(with(user, user), "");
+  EXPECT_EQ(with(user, kernel), "") << "with a word before it";
+  EXPECT_EQ(with(user, {ValueKind::UserStack, false, 16}), "");
+  EXPECT_NE(with(kernel, {ValueKind::UserStack, false, 16}), "");
+  EXPECT_NE(with(user, {ValueKind::KernelStack, false, 40}), "");
+  EXPECT_NE(with(kernel, {ValueKind::KernelStack, false, 40}), "");
+}
+
 TEST(ProgramVerifier, StacksAndSymbolsHaveTheirSizes) {
   const auto with = [](ValueKind kind, std::uint32_t size) {
     return refusal(action(ActionKind::Trace, {difo({encode_return(0)}, {kind, false, size})}));

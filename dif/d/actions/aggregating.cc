@@ -44,6 +44,16 @@ Checked<dif::Difo> Aggregating::key(Expr& e, const dif::ValueType* expected) {
       tools_.types.named((expected->is_signed ? size == 1 ? "signed " : "" : "unsigned ") + width));
 }
 
+namespace {
+
+/// A key that has room for both stacks.
+dif::ValueType common_stack(const dif::ValueType& a, const dif::ValueType& b) {
+  const dif::ValueKind kind = a.kind == b.kind ? a.kind : dif::ValueKind::UserStack;
+  return {kind, false, std::max(dif::stack_key_size(a, kind), dif::stack_key_size(b, kind))};
+}
+
+}  // namespace
+
 Checked<void> Aggregating::aggregate_keys(dif::Action& action, const Expr& target,
                                           std::vector<dif::ValueType>& keys) {
   const bool fresh = !table_.find(*target.text);
@@ -63,6 +73,8 @@ Checked<void> Aggregating::aggregate_keys(dif::Action& action, const Expr& targe
     const dif::ValueType& made = action.arguments.back().result;
     if (fresh) {
       keys.push_back(made);
+    } else if (dif::is_stack(made.kind) && dif::is_stack(keys[i].kind)) {
+      keys[i] = common_stack(made, keys[i]);
     } else if (made.kind != keys[i].kind || made.size != keys[i].size) {
       return complain("D_PROTO_ARG", part.at,
                       fmt::format("@{}[ ] key #{} is incompatible with prototype: {} passed",
@@ -158,6 +170,7 @@ Checked<dif::Action> Aggregating::build(Expr& e) {
   TRY(aggregate_values(action, call, row.most > 1 ? row.most - 1U : 0U));
   if (known) {
     TRY(quantize_.check_same(call, shape, parameters));
+    table_.set_keys(*known, std::move(shape.keys));
     action.aggregations = {*known};
     return action;
   }

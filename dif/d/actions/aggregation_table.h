@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "dif/program/program.h"
 
@@ -18,6 +20,10 @@ class AggregationTable {
   const dif::Aggregation& at(std::uint32_t index) const { return program_.aggregations[index]; }
   /// Adds one that is not there. `line`: of the assignment that makes it.
   std::uint32_t add(dif::Aggregation aggregation, int line);
+  /// A later use has other stacks as keys.
+  void set_keys(std::uint32_t index, std::vector<dif::ValueType> keys) {
+    program_.aggregations[index].keys = std::move(keys);
+  }
   /// The line of the assignment that made it.
   int line(const std::string& name) const { return known_.at(name).line; }
 
