@@ -83,6 +83,24 @@ TEST(Library, MembersThatAKernelLacksMatterOnlyWhenUsed) {
   EXPECT_TRUE(error_of("BEGIN { trace(me->b); }", options).starts_with("[D_TYPE_MEMBER] line 1: "));
 }
 
+TEST(Library, StandsInForVariablesOfAnotherSystemsKernel) {
+  const auto options = with({{"genunix.d",
+                              "inline int __genunix_freemem = 41;\n"
+                              "inline int __genunix_load[int i] = i * 2;\n"
+                              "inline int __genunix_number = 1;\n"}});
+
+  const Outcome out =
+      run("BEGIN { trace(`freemem + 1); trace((long)genunix`freemem); trace(unix`load[3]);"
+          " trace(`number); }",
+          options);
+
+  ASSERT_EQ(out.error, "");
+  const std::vector<Recorded> expected{std::int64_t{42}, std::int64_t{41}, std::int64_t{6},
+                                       std::int64_t{-7}};
+  EXPECT_EQ(out.values, expected) << "the kernel's own variable comes first";
+  EXPECT_TRUE(error_of("BEGIN { trace(ext4`freemem); }", options).starts_with("[D_IDENT_UNDEF]"));
+}
+
 /// The library that is shipped, from the source folder.
 std::vector<LibrarySource> shipped() {
   std::vector<LibrarySource> result;

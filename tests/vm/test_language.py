@@ -200,6 +200,17 @@ class Language:
         self.assertEqual(found[1:], ["1", "1", "vmlinux`vfs_read", "vmlinux`vfs_read+0x1",
                                      "loop`loop_queue_rq", "0x0"])
 
+    def test_variables_that_illumos_has(self):
+        found = self.values(
+            ("s", "`utsname.sysname"), ("d", "genunix`ncpus_online == `max_cpuid + 1"),
+            ("d", "`hp_avenrun[2] == `avenrun[2] * 32"), ("d", "(int)`ncpus_online"),
+            ("d", "`freemem > 0 && `freemem < *(long *)&`_totalram_pages"),
+            ("d", "strstr(stringof(`saved_command_line), \"console=\") != NULL"))
+
+        self.assertEqual(found[0], "Linux")
+        self.assertEqual(found[3], "1")
+        self.assertEqual(found[1:3] + found[4:], ["1", "1", "1", "1"])
+
     def test_symbols_as_keys(self):
         outcome = self.trace(READ + " { @[func(caller), mod(caller), sym((uintptr_t)&`vfs_read)] ="
                              ' count(); } END { printa("<%A|%A|%A> %@d\\n", @); }',

@@ -9,6 +9,17 @@
 
 namespace ringside::d {
 
+const Identifier* KernelVariables::stand_in(const Expr& e) const {
+  const std::string_view text = *e.text;
+  const std::size_t tick = text.rfind('`');
+  const std::string_view module = text.substr(0, tick), symbol = text.substr(tick + 1);
+  if (!module.empty() && module != "genunix" && module != "unix") return nullptr;
+  const Identifier* const found =
+      identifiers_.find(Scope::Global, fmt::format("__genunix_{}", symbol));
+  const bool is_inline = found != nullptr && found->kind == Identifier::Kind::Inline;
+  return is_inline && !environment_.kernel_variable(module, symbol) ? found : nullptr;
+}
+
 /// Whether the type is known, of a variable that is there.
 Checked<bool> KernelVariables::find(Expr* e) const {
   const std::string_view text = *e->text;

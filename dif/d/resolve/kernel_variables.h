@@ -13,10 +13,14 @@ class KernelVariables {
                   const Declarations& declarations)
       : arena_(tools.arena),
         types_(tools.types),
+        identifiers_(tools.identifiers),
         stability_(tools.stability),
         environment_(environment),
         declarations_(declarations) {}
 
+  /// A library's inline __genunix_NAME for `NAME or genunix`NAME, which another system's kernel has
+  /// and this one has not; null for other symbols.
+  const Identifier* stand_in(const Expr& e) const;
   /// Types a symbol whose value is read. Complains where no type of it is known.
   Checked<void> value(Expr* e) const;
   /// The same of one whose address is taken: it need not have a type.
@@ -30,6 +34,7 @@ class KernelVariables {
 
   AstArena& arena_;
   Types& types_;
+  IdentifierTable& identifiers_;
   StabilityNotes& stability_;
   Environment& environment_;
   const Declarations& declarations_;

@@ -177,6 +177,10 @@ Checked<void> Names::index(Expr* e) {
       return associative_index(e, identifier);
     }
   }
+  if (base->kind == ExprKind::KernelSymbol) {
+    const Identifier* const other = kernel_variables_.stand_in(*base);
+    if (other != nullptr && other->is_associative) return inlines_.element(e, *other);
+  }
   TRY(undeclared_array(*base));
   TRY(walker_.resolve(base));
   if (e->list.size() != 1) {

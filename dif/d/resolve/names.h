@@ -11,13 +11,15 @@
 #include "dif/d/resolve/builtins.h"
 #include "dif/d/resolve/inlines.h"
 #include "dif/d/resolve/kernel_namer.h"
+#include "dif/d/resolve/kernel_variables.h"
 
 namespace ringside::d {
 
 class Names {
  public:
   Names(const ResolverTools& tools, const KernelNamer& namer, const Assignments& assignments,
-        Inlines& inlines, Builtins& builtins, ArgumentTyper& arguments)
+        Inlines& inlines, Builtins& builtins, ArgumentTyper& arguments,
+        const KernelVariables& kernel_variables)
       : types_(tools.types),
         identifiers_(tools.identifiers),
         declared_(tools.declared),
@@ -28,7 +30,8 @@ class Names {
         assignments_(assignments),
         inlines_(inlines),
         builtins_(builtins),
-        arguments_(arguments) {}
+        arguments_(arguments),
+        kernel_variables_(kernel_variables) {}
 
   /// From here on, @name can be named.
   void declare_aggregation(const std::string& name) { aggregations_.insert(name); }
@@ -56,6 +59,7 @@ class Names {
   Inlines& inlines_;
   Builtins& builtins_;
   ArgumentTyper& arguments_;
+  const KernelVariables& kernel_variables_;
   std::unordered_set<std::string> aggregations_;  // that were assigned
 };
 

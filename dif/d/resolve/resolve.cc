@@ -40,7 +40,7 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, AstA
       assignments_(tools(), rewriter_),
       builtins_(tools(), environment),
       kernel_variables_(tools(), environment, declarations_),
-      names_(tools(), namer_, assignments_, inlines_, builtins_, arguments_) {}
+      names_(tools(), namer_, assignments_, inlines_, builtins_, arguments_, kernel_variables_) {}
 
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
   arguments_.enter_clause(std::move(probes));
@@ -76,7 +76,7 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::String: e->type = types_.string; return {};
     case ExprKind::Name: return names_.name(e);
     case ExprKind::Scoped: return names_.scoped(e);
-    case ExprKind::KernelSymbol: return kernel_variables_.value(e);
+    case ExprKind::KernelSymbol: return kernel_symbol(e);
     case ExprKind::Aggregation: return names_.aggregation(e);
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: return binary(e);
@@ -95,6 +95,12 @@ Checked<void> Resolver::dispatch(Expr* e) {
     case ExprKind::Xlate: return translators_.translate(e);
   }
   return {};
+}
+
+Checked<void> Resolver::kernel_symbol(Expr* e) {
+  const Identifier* const other = kernel_variables_.stand_in(*e);
+  if (other == nullptr || other->is_associative) return kernel_variables_.value(e);
+  return inlines_.value(e, *other);
 }
 
 Checked<void> Resolver::comma(Expr* e) {
@@ -195,7 +201,7 @@ Checked<void> Resolver::cast(Expr* e) {
   const TypeId to = TRY(declared_.type_name(*e->type_name));
   const bool is_member = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow ||
                          types_.is_string(e->type);  // which it was when it was resolved before
-  if (e->a->kind == ExprKind::KernelSymbol) {
+  if (e->a->kind == ExprKind::KernelSymbol && kernel_variables_.stand_in(*e->a) == nullptr) {
     TRY(kernel_variables_.cast(e->a, to));
   } else {
     TRY(resolve(e->a));

@@ -75,6 +75,7 @@ class Resolver final : public ExpressionWalker {
 
  private:
   Checked<void> dispatch(Expr* e);
+  Checked<void> kernel_symbol(Expr* e);
   Checked<void> unary(Expr* e);
   Checked<void> address_of(Expr* e);
   Checked<void> binary(Expr* e);

@@ -13,14 +13,16 @@ namespace {
 
 struct Variable {
   std::string_view name;
-  TypeKind kind;  // Struct, else a type with a plain name; Array: below
+  TypeKind kind;  // Struct, else a type with a plain name, of which there may be a pointer or array
   std::string_view type;
+  std::uint32_t count = 0;  // Array of numbers
 };
 
 constexpr std::uint32_t kLongestText = 256;
 
 constexpr Variable kVariables[] = {
-    {"__per_cpu_offset", TypeKind::Array, "unsigned long"},  // one for each CPU
+    {"__per_cpu_offset", TypeKind::Array, "unsigned long", kMostCpus},
+    {"avenrun", TypeKind::Array, "unsigned long", 3},
     {"cpu_khz", TypeKind::Integer, "unsigned int"},
     {"init_cred", TypeKind::Struct, "cred"},
     {"init_files", TypeKind::Struct, "files_struct"},
@@ -45,6 +47,7 @@ constexpr Variable kVariables[] = {
     {"nr_threads", TypeKind::Integer, "int"},
     {"panic_on_oops", TypeKind::Integer, "int"},
     {"panic_timeout", TypeKind::Integer, "int"},
+    {"saved_command_line", TypeKind::Pointer, "char"},
     {"super_blocks", TypeKind::Struct, "list_head"},
     {"total_forks", TypeKind::Integer, "unsigned long"},
     {"tsc_khz", TypeKind::Integer, "unsigned int"},
@@ -67,9 +70,9 @@ std::optional<TypeId> variable_type(TypeGraph& types, std::string_view name,
   if (known == std::end(kVariables)) return std::nullopt;
   if (known->kind == TypeKind::Struct) return types.find(TypeKind::Struct, known->type);
   const auto type = types.find(known->type);
+  if (type && known->kind == TypeKind::Pointer) return types.pointer_to(*type);
   if (!type || known->kind != TypeKind::Array) return type;
-  const bool is_text = types[*type].is_char;
-  return types.array_of(*type, is_text ? text_length(kernel, address) : kMostCpus);
+  return types.array_of(*type, known->count != 0 ? known->count : text_length(kernel, address));
 }
 
 }  // namespace ringside::guest_linux

@@ -35,6 +35,8 @@ TEST(VariableTypes, AreThoseOfTheKernelsHeaders) {
 
   EXPECT_EQ(spelled("jiffies", 0), "unsigned long");
   EXPECT_EQ(spelled("init_task", 0), "struct task_struct");
+  EXPECT_EQ(spelled("saved_command_line", 0), "char *");
+  EXPECT_EQ(spelled("avenrun", 0), "unsigned long [3]");
   EXPECT_EQ(spelled("linux_banner", 0x1000), "char [6]");
   EXPECT_EQ(spelled("linux_banner", 0), "char [256]") << "not to be read yet";
 }
