@@ -434,7 +434,12 @@ int Session::tell_cleaned() {
 
 Result<int> Session::do_task() {
   const bool nothing = line_.programs.empty() && line_.dof_file.empty();
-  if (nothing && line_.task == CommandLine::Task::CompileOnly) return kExitOk;
+  if (nothing && line_.task == CommandLine::Task::CompileOnly) {
+    if (line_.settings.library_folders.empty()) return kExitOk;
+    // The libraries are judged as they are for a program, which is empty here.
+    line_.programs.push_back({ProgramSource::Kind::Name, ""});
+    line_.settings.empty = true;
+  }
   TRY(script_.read());
   TRY(attach());
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
