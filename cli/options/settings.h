@@ -56,7 +56,7 @@ struct Settings {
   std::optional<std::array<unsigned, 3>> version;    // version
   std::string c_dictionary, d_dictionary;            // ctypes, dtypes: files to write
   std::uint32_t stack_frames = 20;                   // stackframes
-  std::uint32_t user_stack_frames = 20;              // ustackframes
+  std::uint32_t user_stack_frames = 100;             // ustackframes
   std::uint32_t java_stack_frames = 50;              // jstackframes
   std::uint32_t java_string_size = 512;  // jstackstrsize: names are looked up when printed, so no
                                          // firing needs it

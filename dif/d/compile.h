@@ -105,8 +105,8 @@ struct CompileOptions {
   std::optional<dif::Attributes> attribute_minimum;         // -x amin: below it D_ATTR_MIN
   unsigned integer_registers = dif::kRegisters;             // -x iregs, including r0
   unsigned tuple_registers = dif::kTupleSlots;              // -x tregs
-  std::uint32_t stack_frames = 20, user_stack_frames = 20;  // -x stackframes, ustackframes
-  std::uint32_t java_stack_frames = 50;                     // -x jstackframes
+  std::uint32_t stack_frames = 20, user_stack_frames = 100;  // -x stackframes, ustackframes
+  std::uint32_t java_stack_frames = 50;                      // -x jstackframes
   std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden
   bool list_desugared = false;                     // -d: fills Compiled::desugared
   /// Sets an option for `#pragma D option name=value`, as soon as it is read, and whatever of
