@@ -48,7 +48,14 @@ enum class BuiltinType : std::uint8_t {
   String,
 };
 
-enum class ArgumentKind : std::uint8_t { None, Integer, Pointer, String };
+enum class ArgumentKind : std::uint8_t {
+  None,
+  Integer,
+  Pointer,  // what it points at, or an object itself, a string as well
+  Address,  // of the guest's memory: a pointer or a number, no string
+  Place,    // a pointer to what is written
+  String,
+};
 enum class SubroutineStatus : std::uint8_t { Works, Missing };
 
 struct BuiltinInfo {

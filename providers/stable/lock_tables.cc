@@ -16,7 +16,7 @@ namespace {
 using enum PlaceKind;
 
 constexpr std::string_view kMutexType = "struct mutex *", kSpinType = "raw_spinlock_t *",
-                           kRwType = "struct rw_semaphore *";
+                           kRwType = "struct rw_semaphore *", kTimeType = "uint64_t";
 
 /// Of functions that return an int.
 constexpr std::string_view kFailed = "result & 4294967295 == 0",
@@ -42,7 +42,7 @@ constexpr NativeValue kMutexTaken[] = {{kMutexType, "lock", "start0"}};
 constexpr NativeValue kMutexRefused[] = {{kMutexType, "lock", "start0"},
                                          {"int", "error", "-result"}};
 constexpr NativeValue kSpinTaken[] = {{kSpinType, "lock", "start0"}};
-constexpr NativeValue kSpun[] = {{kSpinType, "lock", "start0"}, {"unsigned long", "ns", "elapsed"}};
+constexpr NativeValue kSpun[] = {{kSpinType, "lock", "start0"}, {kTimeType, "ns", "elapsed"}};
 
 /// As illumos has RW_WRITER and RW_READER, and our lockstat.d.
 constexpr NativeValue kRwRead[] = {{kRwType, "lock", "start0"}, {"int", "mode", "1"}};
@@ -55,8 +55,7 @@ constexpr NativeValue kRwWriteReleased[] = {{kRwType, "lock", "arg0"}, {"int", "
 // block, then spin again: that is blocking from the first time on.
 
 constexpr NativeValue kMutexContended[] = {{kMutexType, "lock", "arg0"}, {"int", "flags", "arg1"}};
-constexpr NativeValue kMutexWaited[] = {{kMutexType, "lock", "arg0"},
-                                        {"unsigned long", "ns", "elapsed"}};
+constexpr NativeValue kMutexWaited[] = {{kMutexType, "lock", "arg0"}, {kTimeType, "ns", "elapsed"}};
 constexpr StartPlace kMutexBlocks = {.of = StartPlace::Of::TaskAndObject,
                                      .kind = Tracepoint,
                                      .place = "contention_begin",
@@ -77,12 +76,12 @@ std::uint64_t readers_of(std::uint64_t count) {
 constexpr NativeValue kRwContended[] = {
     {kRwType, "lock", "arg0"}, {"long", "count", "lock->count.counter"}, {"int", "flags", "arg1"}};
 constexpr NativeValue kRwReadWaited[] = {{kRwType, "lock", "arg0"},
-                                         {"unsigned long", "ns", "elapsed"},
+                                         {kTimeType, "ns", "elapsed"},
                                          {"int", "mode", "1"},
                                          {"int", "was_written", "start1 & 1"},
                                          {"long", "readers", "start1", readers_of}};
 constexpr NativeValue kRwWriteWaited[] = {{kRwType, "lock", "arg0"},
-                                          {"unsigned long", "ns", "elapsed"},
+                                          {kTimeType, "ns", "elapsed"},
                                           {"int", "mode", "0"},
                                           {"int", "was_written", "start1 & 1"},
                                           {"long", "readers", "start1", readers_of}};

@@ -41,7 +41,9 @@ Checked<void> ActionBuilder::prepare(Expr& e) {
     const Expr* const target = e.kind == ExprKind::Assign ? e.a : &e;
     const bool indexed =
         target->kind == ExprKind::Index && target->a->kind == ExprKind::Aggregation;
-    return indexed ? Checked<void>{} : tools_.resolver.resolve_dynamic(&e);
+    const bool element = e.kind == ExprKind::Aggregation && !e.list.empty();
+    const bool refused = indexed || element;  // by statement()
+    return refused ? Checked<void>{} : tools_.resolver.resolve_dynamic(&e);
   }
   for (Expr* key : e.a->list) {
     if (key->kind != ExprKind::Aggregation) TRY(tools_.resolver.resolve_dynamic(key));

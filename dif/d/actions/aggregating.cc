@@ -17,7 +17,7 @@ Checked<dif::Difo> Aggregating::key(Expr& e, const dif::ValueType* expected) {
     return complain("D_KEY_TYPE", e.at, fmt::format("{} may not be used as a key", what));
   };
   if (e.kind == ExprKind::Aggregation) return refuse("an aggregation");
-  TRY(tools_.resolver.resolve(&e));
+  TRY(tools_.resolver.resolve(&e, "D_KEY_TYPE"));
   if (tools_.types.is_float(e.type)) {
     return complain("D_PROTO_ARG", e.at,
                     fmt::format("a key may not be of type {}", tools_.types.name(e.type)));

@@ -78,6 +78,8 @@ Checked<void> Builtins::check_argument(const Expr& call, std::size_t position,
     case dif::ArgumentKind::Pointer:
       fits = types_.is_scalar(type) || (types_.by_reference(type) && !types_.is_float(type));
       break;
+    case dif::ArgumentKind::Address: fits = types_.is_scalar(type); break;
+    case dif::ArgumentKind::Place: fits = types_.is_pointer(type); break;
     case dif::ArgumentKind::String:
       fits = types_.is_string_like(value.type) ||
              (types_.is_pointer(type) && types_.is_void(types_.referent(type))) ||

@@ -255,12 +255,15 @@ Checked<void> OperatorRules::conditional(Expr* e) const {
 Checked<void> OperatorRules::check_bounds(const Expr* e) const {
   const Expr* const base = e->a;
   const Expr& position = *e->list[0];
-  const std::uint32_t count = types_.is_array(base->type) ? types_.at(base->type).count : 0;
+  // A string of D's has strsize characters.
+  const std::uint64_t count = types_.is_array(base->type)    ? types_.at(base->type).count
+                              : types_.is_string(base->type) ? types_.measure(base->type)
+                                                             : 0;
   const bool arrow = base->kind == ExprKind::Arrow;
   const bool is_member = arrow || base->kind == ExprKind::Member;
   // C's old custom: the last array of a structure goes on as far as there is room.
   const bool open_end =
-      is_member &&
+      is_member && types_.is_array(base->type) &&
       types_.is_last(arrow ? types_.referent(types_.decay(base->a->type)) : base->a->type,
                      base->member);
   const bool bounded = count > 0 && !open_end;
@@ -278,7 +281,7 @@ Checked<void> OperatorRules::element(Expr* e) const {
   if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
     e->type = types_.named("char");
     e->is_lvalue = has_writable_text(*base);
-    return {};
+    return check_bounds(e);
   }
   const TypeId pointer = types_.decay(base->type);
   if (!types_.is_pointer(pointer)) {

@@ -195,7 +195,7 @@ Checked<void> Resolver::member(Expr* e) {
 
 Checked<void> Resolver::cast(Expr* e) {
   if (e->type_name == nullptr) return fold(types_, e);  // made by an inline
-  if (e->type_name->spec->repeats) {
+  if (e->type_name->spec->repeats || e->type_name->spec->longs > 2) {
     return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
   }
   const TypeId to = TRY(declared_.type_name(*e->type_name));
@@ -313,18 +313,18 @@ Checked<void> Resolver::unary(Expr* e) {
   if (e->op == Op::PreInc || e->op == Op::PreDec || e->op == Op::PostInc || e->op == Op::PostDec) {
     return assignments_.step(e);
   }
-  TRY(is_compared(e->op) ? resolve_compared(e->a, "D_OP_DYN") : resolve(e->a, "D_OP_DYN"));
-  return rules_.unary(e);
-}
-
-Checked<void> Resolver::binary(Expr* e) {
-  for (Expr* const operand : {e->a, e->b}) {
   if (e->op == Op::Deref) {
     TRY(resolve_dynamic(e->a));
     if (translators_.dereference(e)) return {};
     TRY(translators_.settle(e->a, "D_OP_DYN"));
     return rules_.unary(e);
   }
+  TRY(is_compared(e->op) ? resolve_compared(e->a, "D_OP_DYN") : resolve(e->a, "D_OP_DYN"));
+  return rules_.unary(e);
+}
+
+Checked<void> Resolver::binary(Expr* e) {
+  for (Expr* const operand : {e->a, e->b}) {
     TRY(is_compared(e->op) ? resolve_compared(operand, "D_OP_DYN") : resolve(operand, "D_OP_DYN"));
   }
   return rules_.binary(e);
