@@ -156,7 +156,9 @@ Result<void, Fault> ClauseRunner::record_tracemem(Run& run, const Action& action
   const std::uint64_t address = TRY(evaluate(run, action.arguments[0]));
   const std::uint64_t wanted = TRY(evaluate(run, action.arguments[1]));
   const auto bytes = TRY(next_field(run));
-  const std::uint64_t shown = std::min<std::uint64_t>(wanted, bytes.size());
+  // 0 is no limit, as is what does not fit: a negative number is huge.
+  const std::uint64_t most = bytes.size();
+  const std::uint64_t shown = wanted == 0 ? most : std::min(wanted, most);
   const auto read = evaluator_.memory().read(address, bytes.first(shown));
   if (!read) return outside_dif(read.error());
   std::ranges::fill(bytes.subspan(shown), std::byte{0});

@@ -161,9 +161,9 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   ecb.kind = layout.kind;
   ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
   ecb.exits = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Exit);
-  // A record that no buffer can hold is never made, so it needs no second place either.
+  // A record that no buffer can hold is never moved for a commit; exit() is done all the same.
   const bool can_be = layout.shape.size <= options_.buffer_size;
-  if ((ecb.commits_beside || ecb.exits) && can_be) {
+  if (ecb.exits || (ecb.commits_beside && can_be)) {
     largest_beside_ = std::max<std::size_t>(largest_beside_, layout.shape.data_size);
   }
   EnabledProbe& fired = probe(id, name);
@@ -209,6 +209,7 @@ std::size_t Enablings::end_reserve() const {
 }
 
 bool Enablings::records_fit() const {
+  if (options_.buffer_policy != BufferPolicy::Fill) return true;
   const auto fits = [&](const Ecb& ecb) {
     return ecb.kind != RecordKind::Principal ||
            shapes_[ecb.info.id.value].size <= options_.buffer_size;
@@ -218,7 +219,7 @@ bool Enablings::records_fit() const {
     const std::size_t past = before % shape.alignment;
     return shape.size + (past == 0 ? 0 : shape.alignment - past);
   });
-  return options_.buffer_policy != BufferPolicy::Fill || of_end <= options_.buffer_size;
+  return of_end <= options_.buffer_size;
 }
 
 const EcbInfo& Enablings::info(EcbId id) const {

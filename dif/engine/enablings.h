@@ -73,7 +73,7 @@ class Enablings {
 
   /// Bytes of a buffer that END's records need.
   std::size_t end_reserve() const;
-  /// Whether an empty principal buffer has room for each record, and with Fill for all of END's.
+  /// With Fill: whether an empty principal buffer has room for each record, and for all of END's.
   bool records_fit() const;
 
  private:

@@ -156,8 +156,8 @@ class Engine {
   void enable_beside_firings(std::span<const Enabling> enablings);
   const EcbInfo& ecb(EcbId id) const;
   const ProbeDescription& probe_name(ProbeId probe) const;
-  /// Whether every record that its ECBs make can lie in a principal buffer at all, and with Fill
-  /// all of END's at once. One that cannot is dropped whenever it would be made.
+  /// With Fill: whether every record that its ECBs make can lie in a principal buffer at all, and
+  /// all of END's at once. With other policies one that cannot is a drop whenever it would be made.
   bool records_fit() const;
   /// The probe that faults are reported through (dtrace:::ERROR). Before fire() is first called.
   void set_error_probe(ProbeId probe);

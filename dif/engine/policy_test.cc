@@ -124,12 +124,22 @@ TEST_F(PolicyTest, OnlyFillKeepsRoomForEnd) {
   }
 }
 
-TEST_F(PolicyTest, ARecordThatNoBufferHoldsDoesNotFit) {
+TEST_F(PolicyTest, ARecordThatNoBufferHoldsDoesNotFitWithFill) {
   for (const BufferPolicy policy : {BufferPolicy::Switch, BufferPolicy::Ring, BufferPolicy::Fill}) {
     start_tracing({.buffer_size = 23, .buffer_policy = policy});
-    EXPECT_FALSE(engine_->records_fit());
+    EXPECT_EQ(engine_->records_fit(), policy != BufferPolicy::Fill);
     start_tracing({.buffer_size = 24, .buffer_policy = policy});
     EXPECT_TRUE(engine_->records_fit());
+  }
+}
+
+TEST_F(PolicyTest, ARecordThatNoBufferHoldsIsADrop) {
+  for (const BufferPolicy policy : {BufferPolicy::Switch, BufferPolicy::Ring}) {
+    start_tracing({.buffer_size = 23, .buffer_policy = policy});
+    fire_values(1, 2);
+    const TraceData trace_data = engine_->take_quiescent();
+    EXPECT_TRUE(trace_data.records.empty());
+    EXPECT_EQ(drops(trace_data, DropKind::Principal), 2u);
   }
 }
 

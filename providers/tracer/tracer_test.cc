@@ -137,7 +137,7 @@ TEST_F(OwnGuest, DoesNotStartWhereTheHostTellsNothing) {
 }
 
 TEST_F(OwnGuest, IsNotTracedForRecordsThatNoBufferHolds) {
-  enable({"vm", "", "pio", "out"}, {.buffer_size = 16});
+  enable({"vm", "", "pio", "out"}, {.buffer_size = 16, .buffer_policy = dif::BufferPolicy::Fill});
 
   const auto started = tracer_->start(*engine_);
 
