@@ -6,7 +6,7 @@ _ringside_x_options="aggpercpu agghist aggmerge aggpack aggrate= aggsize= aggsor
   destructive disasm= droptags dtypes= dynvarsize= empty encoding= errtags evaltime= flowindent incdir=
   iregs= jstackframes= jstackstrsize= jumpprobes kdefs knodefs late= lazyload ldpath= libdir= linkmode= linknommap
   linktype= lockmem= maxframes= maxrate= maxslow= nolibs noresolve nspec= oformat= pgmax= pollthreads= preallocate= printsize= pspec
-  quiet quietresize rawbytes scratchsize= setenv= specsize= stackframes= stackindent= statusrate= stdc=
+  quiet quietresize rawbytes rawtext scratchsize= setenv= specsize= stackframes= stackindent= statusrate= stdc=
   strip strsize= switchrate= syslibdir= temporal tree= tregs= udefs undef= unodefs unsetenv=
   ustackframes= verbose version= zdefs"
 _ringside_providers="dtrace fbt instr io ip lockstat mib proc profile sched sdt syscall sysinfo tcp udp vm vminfo"

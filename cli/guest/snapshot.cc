@@ -10,6 +10,7 @@
 
 #include "cli/messages.h"
 #include "vmm/base/end_order.h"
+#include "vmm/base/utf8.h"
 #include "vmm/linux/vmcoreinfo.h"
 #include "vmm/page_walk.h"
 #include "vmm/saved/core_writer.h"
@@ -33,7 +34,7 @@ class ProgressLine {
     if (!terminal_ || Clock::now() - began_ < kFirstProgress) return;
     shown_ = true;
     fmt::print(stderr, "\r{}: snapshot(): {:3}% of {}", program_name(),
-               all == 0 ? 100 : done * 100 / all, path);
+               all == 0 ? 100 : done * 100 / all, terminal_text(path, Breaks::Escaped));
     std::fflush(stderr);
   }
 

@@ -206,6 +206,11 @@ Result<void> set_environment(Settings& settings, View value) {
   return {};
 }
 
+Result<void> remove_from_environment(Settings& settings, View value) {
+  if (value.find('=') != View::npos) return bad_value();
+  return add_text(settings.removed_environment, "", value);
+}
+
 Result<void> set_encoding(Settings& settings, View value) {
   if (value != "ascii" && value != "utf8") return bad_value();
   settings.utf8 = value == "utf8";
@@ -372,7 +377,8 @@ constexpr OptionRow kRows[]{
      [](Settings& s, View v) { return add_text(s.library_folders, "", v); }},
     {"nolibs", kFirstOrLater, compiler_flag<&Settings::no_libraries>},
     {"oformat", kBefore, set_format},
-    {"setenv", kAnyTime, set_environment},
+    {"rawtext", kBefore, flag<&Settings::raw_text>},
+    {"setenv", kFirst, set_environment},
     {"stdc", kFirstOrLater, set_conformance},
     {"syslibdir", kFirstOrLater,
      [](Settings& s, View v) { return set_text(s.system_library_folder, v); }},
@@ -382,8 +388,7 @@ constexpr OptionRow kRows[]{
     {"udefs", kAnyTime, as_it_is},
     {"undef", kFirstOrLater,
      [](Settings& s, View v) { return add_text(s.preprocessor.definitions, "-U", v); }},
-    {"unsetenv", kAnyTime,
-     [](Settings& s, View v) { return add_text(s.removed_environment, "", v); }},
+    {"unsetenv", kFirst, remove_from_environment},
     {"verbose", kAnyTime, compiler_flag<&Settings::show_dif>},
     {"version", kAnyTime, set_version},
     {"zdefs", kAnyTime, compiler_flag<&Settings::zero_matches>},

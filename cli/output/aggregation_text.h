@@ -12,9 +12,10 @@
 
 namespace ringside::cli {
 
-/// Appends a line for each key that any of the aggregations has, sorted under `settings`.
+/// Appends a line for each key that any of the aggregations has, sorted under `settings`. With
+/// `escapes` it is for a terminal: text in keys shows its control characters.
 void append_aggregations(std::string& out, const Aggregations& table,
                          std::span<const std::uint32_t> aggregations, const Settings& settings,
-                         const CodeNames& names);
+                         const CodeNames& names, bool escapes = false);
 
 }  // namespace ringside::cli

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/output/fake_program_for_tests.h"
+#include "dif/engine/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {
@@ -22,10 +23,12 @@ class KeyNames : public CodeNames {
 
 class Table {
  public:
-  explicit Table(AggregateFunction function, std::vector<ValueType> keys = {}) {
+  explicit Table(AggregateFunction function, std::vector<ValueType> keys = {},
+                 std::uint64_t parameters = 0) {
     definitions_.resize(1);
     definitions_[0].function = function;
     definitions_[0].keys = std::move(keys);
+    definitions_[0].parameters = parameters;
     table_.emplace(definitions_);
   }
   Table& add(const std::string& key, std::vector<std::int64_t> words) {
@@ -123,11 +126,10 @@ TEST(AggregationText, AgghistDrawsCounts) {
   Table table(AggregateFunction::Count, {kString});
   table.add(std::string("ls\0", 3), {1}).add(std::string("bash\0", 5), {3});
 
-  EXPECT_EQ(table.print(settings), R"(
-             key  ------------- Distribution ------------- count    
-              ls |@@@@@@@@@@                               1        
-            bash |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@           3        
-)");
+  EXPECT_EQ(table.print(settings),
+            "\n              key  ------------- Distribution ------------- count    \n"
+            "               ls |@@@@@@@@@@                               1        \n"
+            "             bash |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@           3        \n");
 }
 
 TEST(AggregationText, AggpackIsALineAKey) {
@@ -138,9 +140,9 @@ TEST(AggregationText, AggpackIsALineAKey) {
       .add(std::string("cp\0", 3), quantized({{65, 4}, {66, 4}}));
 
   EXPECT_EQ(table.print(settings),
-            "\n             key min .-----. max | count\n"
-            "              ls   0 : X   : 8   | 1\n"
-            "              cp   0 :  xx : 8   | 8\n");
+            "\n              key  min .-----. max  | count\n"
+            "               ls    0 : X   : 8    | 1\n"
+            "               cp    0 :  xx : 8    | 8\n");
 }
 
 TEST(AggregationText, AggpackWithoutKeysHasNoKeyColumn) {
@@ -150,8 +152,47 @@ TEST(AggregationText, AggpackWithoutKeysHasNoKeyColumn) {
   table.add("", quantized({{64, 1}}));
 
   EXPECT_EQ(table.print(settings),
-            "\nmin .---. max | count\n"
-            "  0 : \xe2\x96\x88 : 2   | 1\n");
+            "\n  min .---. max  | count\n"
+            "    0 : \xe2\x96\x88 : 2    | 1\n");
+}
+
+TEST(AggregationText, AggpackShowsNothingBelowZeroWhereAllIsAbove) {
+  Settings settings;
+  settings.aggregation_pack = true;
+  Table table(AggregateFunction::Quantize);
+  table.add("", quantized({{63, 1}, {64, 1}}));
+
+  EXPECT_EQ(table.print(settings),
+            "\n  min .---. max  | count\n"
+            "    0 :xx : 2    | 2\n");
+}
+
+TEST(AggregationText, AggpackShowsAllOfALinearRange) {
+  Settings settings;
+  settings.aggregation_pack = true;
+  Table table(AggregateFunction::Lquantize, {{ValueKind::Integer, true, 4}},
+              dif::LinearParameters{0, 3, 1}.pack());
+  table.add(raw(7), {0, 0, 0, 1, 0});
+
+  EXPECT_EQ(table.print(settings),
+            "\n      key     min .-----. max      | count\n"
+            "        7     < 0 :   X : >= 3     | 1\n");
+}
+
+TEST(AggregationText, KeysOfHistogramsHaveWidthsByTheirTypes) {
+  Settings settings;
+  settings.aggregation_pack = true;
+  Table table(AggregateFunction::Quantize, {kString,
+                                            {ValueKind::Integer, true, 1},
+                                            {ValueKind::Integer, true, 2},
+                                            {ValueKind::Integer, true, 8}});
+  table.add(
+      std::string("ls\0", 3) + raw<std::int8_t>(1) + raw<std::int16_t>(2) + raw<std::int64_t>(3),
+      quantized({{64, 1}}));
+
+  EXPECT_EQ(table.print(settings), "\n" + std::string(41, ' ') + "key  min .---. max  | count\n" +
+                                       std::string(15, ' ') + "ls   1     2" +
+                                       std::string(16, ' ') + "3    0 : X : 2    | 1\n");
 }
 
 TEST(AggregationText, NothingIsPrintedForNothing) {

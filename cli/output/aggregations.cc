@@ -72,11 +72,12 @@ std::strong_ordering compare_key(const Value& a, const Value& b) {
   return unsigned_value(a.bytes) <=> unsigned_value(b.bytes);
 }
 
-/// Lexicographic from position `first` on, wrapping around.
+/// Lexicographic from position `first` on, wrapping around. A position that there is not is 0.
 template <class T, class Compare>
 std::strong_ordering compare_from(const std::vector<T>& a, const std::vector<T>& b,
                                   std::size_t first, Compare compare) {
   const std::size_t size = std::min(a.size(), b.size());
+  if (first >= size) first = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t at = (i + first) % size;
     if (const auto order = compare(a[at], b[at]); order != 0) return order;

@@ -14,9 +14,9 @@
 namespace ringside::cli {
 namespace {
 
-constexpr int kBarWidth = 40;
-constexpr unsigned kEighths = 8;  // of a column
-constexpr double kZoomed = 0.95;  // of the line: the longest bar under aggzoom
+constexpr unsigned kBarWidth = 40;
+constexpr unsigned kEighths = 8;         // of a column
+constexpr unsigned kZoomedPercent = 95;  // of the line: the longest bar under aggzoom
 constexpr std::string_view kTitle = "------------- Distribution -------------";
 
 /// Calls `visit` with the least value of every bucket; the first of an open-ended distribution has
@@ -41,6 +41,11 @@ bool for_each_bound(const dif::Aggregation& aggregation, std::span<const std::in
       return true;
     default: return false;
   }
+}
+
+std::uint64_t magnitude(std::int64_t count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  return count < 0 ? 0 - bits : bits;
 }
 
 /// Whole columns of a bar, then `part` eighths of one.
@@ -78,41 +83,64 @@ std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
 std::pair<std::size_t, std::size_t> shown_buckets(const dif::Aggregation& aggregation,
                                                   std::span<const Bucket> buckets) {
   const auto has_data = [](const Bucket& bucket) { return bucket.count != 0; };
+  const std::size_t most = buckets.size() - 1;
   const auto found = std::find_if(buckets.begin(), buckets.end(), has_data);
   if (found == buckets.end()) {
     // Negative increments can cancel all there was, and clear() forgets it.
-    const std::size_t middle =
-        aggregation.function == dif::AggregateFunction::Quantize ? dif::kQuantizeZero : 1;
-    return {middle - 1, std::min(middle + 1, buckets.size() - 1)};
+    switch (aggregation.function) {
+      case dif::AggregateFunction::Quantize:
+        return {dif::kQuantizeZero - 1, dif::kQuantizeZero + 1};
+      case dif::AggregateFunction::Llquantize: return {0, std::min<std::size_t>(1, most)};
+      default: return {0, std::min<std::size_t>(2, most)};
+    }
   }
   auto first = static_cast<std::size_t>(found - buckets.begin());
-  auto last = buckets.size() - 1;
+  auto last = most;
   while (buckets[last].count == 0) --last;
   if (first > 0) --first;
-  if (last + 1 < buckets.size()) ++last;
+  if (last < most) ++last;
   return {first, last};
 }
 
-void BarScale::take(std::int64_t count, BarStyle style) {
-  const double magnitude = std::fabs(static_cast<double>(count));
-  total = style.zoom ? std::max(total, magnitude / kZoomed) : total + magnitude;
-  positives = positives || count > 0;
-  negatives = negatives || count < 0;
+void BarScale::take(std::int64_t count) {
+  sum_ += magnitude(count);
+  largest_ = std::max(largest_, magnitude(count));
+  positives_ = positives_ || count > 0;
+  negatives_ = negatives_ || count < 0;
+}
+
+double BarScale::total(BarStyle style) const {
+  return style.zoom ? static_cast<double>(largest_) * 100 / kZoomedPercent
+                    : static_cast<double>(sum_);
+}
+
+/// How many of `most` steps a count takes: those that it fills where they are cut, else the
+/// nearest number.
+unsigned BarScale::steps_of(std::int64_t count, unsigned most, bool cut, BarStyle style) const {
+  Uint128 part = Uint128{magnitude(count)} * most, scale = sum_;
+  if (style.zoom) {
+    scale = Uint128{largest_} * 100;
+    if (whole_) {
+      scale /= kZoomedPercent;
+    } else {
+      part *= kZoomedPercent;
+    }
+  }
+  if (scale == 0) return 0;
+  const Uint128 steps = cut ? part / scale : (2 * part + scale) / (2 * scale);
+  return static_cast<unsigned>(std::min<Uint128>(steps, most));
 }
 
 void BarScale::append_bar(std::string& out, std::int64_t count, BarStyle style) const {
-  const bool mixed = positives && negatives;
-  const int length = mixed ? kBarWidth / 2 : kBarWidth;
-  const double share = total > 0 ? std::fabs(static_cast<double>(count)) / total : 0;
-  const bool grows_left = negatives && count <= 0;
+  const bool mixed = positives_ && negatives_;
+  const unsigned length = mixed ? kBarWidth / 2 : kBarWidth;
+  const bool grows_left = negatives_ && count <= 0;
   // There are no blocks that are cut at their left.
   const unsigned steps = style.utf8 && !grows_left ? kEighths : 1;
-  const long most = length * static_cast<long>(steps);
-  const auto depth =
-      static_cast<unsigned>(std::clamp(std::lround(share * static_cast<double>(most)), 0L, most));
+  const unsigned depth = steps_of(count, length * steps, steps > 1, style);
   const unsigned whole = depth / steps, part = depth % steps;
-  const auto blank = static_cast<std::size_t>(length) - whole - (part != 0 ? 1 : 0);
-  const auto half = static_cast<std::size_t>(kBarWidth / 2);
+  const std::size_t blank = length - whole - (part != 0 ? 1 : 0);
+  const std::size_t half = kBarWidth / 2;
   if (grows_left) {
     out.append(blank, ' ');
     append_blocks(out, whole, 0, style);
@@ -131,7 +159,7 @@ void append_distribution(std::string& out, const AggregateValue& value, BarStyle
   fmt::format_to(std::back_inserter(out), "\n{:>16} {:>41} {:<9}\n", "value", kTitle, "count");
   if (buckets.empty()) return;
   BarScale scale;
-  for (const Bucket& bucket : buckets) scale.take(bucket.count, style);
+  for (const Bucket& bucket : buckets) scale.take(bucket.count);
   const auto [first, last] = shown_buckets(*value.definition, buckets);
   for (std::size_t i = first; i <= last; ++i) {
     append_right(out, buckets[i].label, 16);
@@ -180,11 +208,12 @@ long double distribution_total(const dif::Aggregation& aggregation,
 std::int64_t distribution_zeros(const dif::Aggregation& aggregation,
                                 std::span<const std::int64_t> words) {
   if (aggregation.function == dif::AggregateFunction::Llquantize) return 0;
+  const bool linear = aggregation.function == dif::AggregateFunction::Lquantize;
   std::int64_t zeros = 0;
   for_each_bound(aggregation, words, [&](std::size_t i, std::int64_t bound) {
-    const bool open = aggregation.function == dif::AggregateFunction::Lquantize &&
-                      (i == 0 || i + 1 == words.size());
-    if (bound == 0 && !open) zeros = words[i];
+    // The values beyond the range stand for one more than its end, as in the total.
+    const std::int64_t beyond = linear && i + 1 == words.size() ? 1 : 0;
+    if (bound + beyond == 0) zeros = words[i];
   });
   return zeros;
 }

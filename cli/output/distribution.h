@@ -39,13 +39,24 @@ inline BarStyle bar_style(const Settings& settings) {
   return {settings.aggregation_zoom, settings.utf8};
 }
 
-/// The scale that the bars of one distribution are drawn against.
-struct BarScale {
-  double total = 0;
-  bool positives = false, negatives = false;
-  void take(std::int64_t count, BarStyle style);
+/// The scale that bars are drawn against.
+class BarScale {
+ public:
+  void take(std::int64_t count);
+  /// agghist: under aggzoom the scale is a whole number.
+  void make_whole() { whole_ = true; }
+  /// The number that a full line stands for.
+  double total(BarStyle style) const;
   /// A bar in 41 columns: '|' and 40 of bar or blanks; both sides of '|' where signs are mixed.
   void append_bar(std::string& out, std::int64_t count, BarStyle style) const;
+
+ private:
+  __extension__ using Uint128 = unsigned __int128;
+  unsigned steps_of(std::int64_t count, unsigned most, bool cut, BarStyle style) const;
+
+  Uint128 sum_ = 0;
+  std::uint64_t largest_ = 0;
+  bool positives_ = false, negatives_ = false, whole_ = false;
 };
 
 /// Header and rows. Starts with a newline, because the keys stand before it on their own line.

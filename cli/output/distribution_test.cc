@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "dif/engine/aggregate_function.h"
@@ -148,6 +149,18 @@ TEST(Distribution, NoDataShowsTheBucketsAroundZero) {
   EXPECT_TRUE(buckets_of(quantize(), std::vector<std::int64_t>(3)).empty());
 }
 
+TEST(Distribution, NoDataOfALogLinearOneShowsItsFirstBuckets) {
+  dif::Aggregation aggregation;
+  aggregation.function = dif::AggregateFunction::Llquantize;
+  aggregation.parameters = dif::LogLinearParameters{10, 0, 3, 10}.pack();
+
+  EXPECT_EQ(draw_distribution(aggregation,
+                              std::vector<std::int64_t>(dif::aggregate_words(aggregation)), 1),
+            "\n           value  ------------- Distribution ------------- count    \n"
+            "             < 1 |                                         0        \n"
+            "               1 |                                         0        \n");
+}
+
 TEST(Distribution, ZoomFillsTheLineWithTheLongestBar) {
   std::vector<std::int64_t> words = quantize_words();
   words[63] = 10;
@@ -214,14 +227,17 @@ TEST(Distribution, WhatLiesBeyondALinearRangeIsOneMoreThanItsEnds) {
 
 TEST(Distribution, ZerosOfALinearOneAreThoseOfItsBucket) {
   EXPECT_EQ(distribution_zeros(lquantize(-5, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 3);
-  EXPECT_EQ(distribution_zeros(lquantize(1, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 0)
-      << "the first bucket, whose bound counts as 0, holds all that is less";
+  EXPECT_EQ(distribution_zeros(lquantize(1, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 1)
+      << "what is less than 1 counts as 0";
+  EXPECT_EQ(distribution_zeros(lquantize(-11, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 4)
+      << "what is -1 or more counts as 0";
+  EXPECT_EQ(distribution_zeros(lquantize(2, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 0);
 }
 
 TEST(BarScale, Utf8BarsEndInEighthsOfABlock) {
   BarScale scale;
   const BarStyle blocks{.utf8 = true};
-  for (const std::int64_t count : {1, 319}) scale.take(count, blocks);
+  for (const std::int64_t count : {1, 319}) scale.take(count);
   std::string text;
 
   scale.append_bar(text, 1, blocks);
@@ -237,12 +253,56 @@ TEST(BarScale, Utf8BarsEndInEighthsOfABlock) {
 TEST(BarScale, Utf8BarsToTheLeftHaveWholeBlocksOnly) {
   BarScale scale;
   const BarStyle blocks{.utf8 = true};
-  for (const std::int64_t count : {-1, 19}) scale.take(count, blocks);
+  for (const std::int64_t count : {-1, 19}) scale.take(count);
   std::string text;
 
   scale.append_bar(text, -1, blocks);
 
   EXPECT_EQ(text, std::string(19, ' ') + "\xe2\x96\x88|" + std::string(20, ' '));
+}
+
+/// Columns of a bar, and the eighths of a block at its end.
+std::pair<unsigned, unsigned> eighths(const std::string& bar) {
+  unsigned whole = 0, part = 0;
+  for (std::size_t at = 0; (at = bar.find("\xe2\x96", at)) != std::string::npos; at += 3) {
+    const auto last = static_cast<unsigned char>(bar[at + 2]);
+    if (last == 0x88) ++whole;
+    if (last > 0x88) part = 0x90U - last;
+  }
+  return {whole, part};
+}
+
+TEST(BarScale, Utf8BarsAreCutUnderAggzoomToo) {
+  const BarStyle blocks{.zoom = true, .utf8 = true};
+  BarScale scale;
+  for (std::int64_t count = 0; count <= 320; ++count) scale.take(count);
+
+  for (std::int64_t count = 0; count <= 320; ++count) {
+    std::string bar;
+    scale.append_bar(bar, count, blocks);
+    const auto [whole, part] = eighths(bar);
+    EXPECT_EQ(whole * 8 + part, count * 95 / 100) << count;
+  }
+}
+
+TEST(BarScale, HistogramsHaveAWholeScaleUnderAggzoom) {
+  const auto lengths = [](std::vector<std::int64_t> counts) {
+    BarScale scale;
+    scale.make_whole();
+    for (const std::int64_t count : counts) scale.take(count);
+    std::vector<std::int64_t> result;
+    for (const std::int64_t count : counts) {
+      std::string bar;
+      scale.append_bar(bar, count, {.zoom = true});
+      result.push_back(std::ranges::count(bar, '@'));
+    }
+    return result;
+  };
+  using Lengths = std::vector<std::int64_t>;
+  EXPECT_EQ(lengths({1, 6}), (Lengths{7, 40})) << "of 6";
+  EXPECT_EQ(lengths({15, 18}), (Lengths{33, 40})) << "of 18";
+  EXPECT_EQ(lengths({20, 10, -1}), (Lengths{19, 10, 1})) << "of 21";
+  EXPECT_EQ(lengths({-100, -20, -5}), (Lengths{38, 8, 2})) << "of 105";
 }
 
 }  // namespace

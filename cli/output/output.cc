@@ -10,6 +10,8 @@
 
 #include "cli/messages.h"
 #include "cli/output/structured_output.h"
+#include "dif/verify/stack_use.h"
+#include "vmm/base/utf8.h"
 
 namespace ringside::cli {
 namespace {
@@ -119,7 +121,9 @@ Result<void> Output::merge_aggregations() {
 }
 
 std::string Output::told(std::string_view line) const {
-  return several() ? fmt::format("{}: {}", view().machine(), line) : std::string(line);
+  // It may quote text of a guest, which must not pass for a line of ours.
+  const std::string safe = terminal_text(line, Breaks::Escaped);
+  return several() ? fmt::format("{}: {}", view().machine(), safe) : safe;
 }
 
 const Output::Plan& Output::plan(dif::EcbId id) {
@@ -139,7 +143,11 @@ const Output::Plan& Output::plan(dif::EcbId id) {
     const auto& format = source_->formats[ecb.clause][i];
     step.format = format ? &*format : nullptr;
     for (const dif::RecordField& field : ecb.fields) {
-      if (field.action == i) step.fields.push_back(field);
+      if (field.action != i) continue;
+      step.fields.push_back(field);
+      const auto& arguments = actions[i].arguments;
+      step.own.push_back(field.argument < arguments.size() &&
+                         dif::returns_constant(arguments[field.argument]));
     }
   }
   return *plan;
@@ -211,9 +219,10 @@ void Output::write_drops(const dif::TraceData& trace_data) {
 /// The bytes of an action's recorded arguments, in order. Fields are ours, sizes are not trusted.
 std::span<const Value> Output::values_of(const Step& step, Bytes data) {
   values_.clear();
-  for (const dif::RecordField& field : step.fields) {
+  for (std::size_t i = 0; i < step.fields.size(); ++i) {
+    const dif::RecordField& field = step.fields[i];
     if (field.offset > data.size() || field.size > data.size() - field.offset) continue;
-    values_.push_back({field.type, data.subspan(field.offset, field.size)});
+    values_.push_back({field.type, data.subspan(field.offset, field.size), step.own[i]});
   }
   return values_;
 }
@@ -235,7 +244,13 @@ void Output::print_record(const dif::TraceData& trace_data, std::size_t index) {
   for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
   const bool ended = text_.size() == line_ended_;
   if (!settings_->quiet && !ended) text_ += '\n';  // setopt() in this very record counts
-  sink_->write(text_);
+  write_text();
+}
+
+void Output::write_text() {
+  sink_->write(text_, own_);
+  text_.clear();
+  own_.clear();
 }
 
 void Output::start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan) {
@@ -334,7 +349,7 @@ void Output::finish() {
   if (structured_) {
     structured_->finish();
   } else {
-    sink_->write(text_);
+    write_text();
   }
 }
 

@@ -83,6 +83,7 @@ class Output {
     const Action* action = nullptr;
     const Format* format = nullptr;  // null: it has none
     std::vector<dif::RecordField> fields;
+    std::vector<bool> own;  // by field: a constant of the program
   };
   struct Plan {
     dif::ProbeId probe;
@@ -119,6 +120,7 @@ class Output {
   const ProgramView& view() const { return *source_->view; }
 
   void print_record(const dif::TraceData& trace_data, std::size_t index);
+  void write_text();
   void start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
   Flow flow_of(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
   void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
@@ -129,6 +131,8 @@ class Output {
 
   // output_actions.cc
   void act(const Step& step, std::span<const Value> values);
+  /// Where to note the program's own words in what is appended to text_; null: nobody asks.
+  OwnParts* own_parts() { return sink_->escapes() && !structured_ ? &own_ : nullptr; }
   void append_formatted(std::string& out, const Step& step, std::span<const Value> values);
   bool is_merged(std::uint32_t aggregation) const {
     return aggregation < merged_.size() && merged_[aggregation];
@@ -169,6 +173,7 @@ class Output {
   std::unique_ptr<StructuredOutput> structured_;  // null for text
   bool header_done_ = false;
   std::string text_;            // of the record that is being printed
+  OwnParts own_;                // of text_
   std::size_t line_ended_ = 0;  // how long text_ was when print() ended its line
   std::vector<Value> values_;   // of the action that is being printed
   std::vector<std::string> messages_;

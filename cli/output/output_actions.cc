@@ -49,8 +49,14 @@ void Output::print_value(const Step& step, std::span<const Value> values) {
     return structured_->value(value, shaped ? std::optional(known[0]) : std::nullopt);
   }
   if (step.action->kind == ActionKind::Trace) {
-    const ColumnStyle style{settings_->quiet, settings_->raw_bytes, 33, settings_->stack_indent};
-    return append_column(text_, value, style, view());
+    const std::size_t start = text_.size();
+    OwnParts* const own = own_parts();
+    append_column(text_, value,
+                  {settings_->quiet, settings_->raw_bytes, 33, settings_->stack_indent,
+                   own != nullptr && !value.own},
+                  view());
+    if (own != nullptr && value.own) own->emplace_back(start, text_.size());
+    return;
   }
   if (shaped) {
     append_print(text_, shapes, known[0], value.bytes, view());
@@ -79,7 +85,7 @@ void Output::append_formatted(std::string& out, const Step& step, std::span<cons
 
 void Output::print_formatted(const Step& step, std::span<const Value> values) {
   const std::size_t before = text_.size();
-  append_formatted(text_, step, values);
+  if (step.format != nullptr) step.format->print(text_, values, {}, view(), {}, own_parts());
   if (!structured_) return;
   structured_->message(std::string_view(text_).substr(before));
   const auto& known = step.action->shapes;
@@ -150,11 +156,11 @@ void Output::print_aggregations(const Step& step, std::span<const Value>) {
   if (step.format == nullptr) {
     if (!structured_) {
       text_ += '\n';
-      append_aggregations(text_, table, wanted, *settings_, view());
+      append_aggregations(text_, table, wanted, *settings_, view(), sink_->escapes());
     }
   } else {
     for (const auto& row : table.rows(wanted, *settings_)) {
-      step.format->print(text_, row.keys, row.values, view(), bar_style(*settings_));
+      step.format->print(text_, row.keys, row.values, view(), bar_style(*settings_), own_parts());
     }
   }
   if (!structured_) return;
@@ -192,7 +198,8 @@ void Output::finish_aggregation(std::uint32_t aggregation) {
   if (source_->printed[aggregation] && !settings_->print_all_aggregations) return;
   const Aggregations& table = aggregations(aggregation);
   if (!structured_) {
-    append_aggregations(text_, table, std::span(&aggregation, 1), *settings_, view());
+    append_aggregations(text_, table, std::span(&aggregation, 1), *settings_, view(),
+                        sink_->escapes());
   } else if (!table.empty(aggregation)) {
     structured_->last_aggregation(aggregation, table.rows(std::span(&aggregation, 1), *settings_));
   }
@@ -216,7 +223,7 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
 void Output::truncate_output(const Step&, std::span<const Value>) {
   // A document that lost its beginning would be none.
   if (structured_) return structured_->note("ftruncate", {});
-  sink_->write(std::exchange(text_, {}));
+  write_text();
   sink_->truncate();
 }
 
@@ -224,7 +231,7 @@ void Output::reopen(const Step& step, std::span<const Value> values) {
   std::string path;
   append_formatted(path, step, values);
   if (structured_) return structured_->note("freopen", path);
-  sink_->write(std::exchange(text_, {}));
+  write_text();
   if (path.empty()) return sink_->restore();
   const auto done = sink_->redirect(path);
   if (!done) messages_.push_back(told("freopen(): " + done.error().message));
@@ -239,7 +246,7 @@ void Output::run_command(const Step& step, std::span<const Value> values) {
     structured_->note("system", command);
     output_fd = STDERR_FILENO;
   } else {
-    sink_->write(std::exchange(text_, {}));
+    write_text();
   }
   sink_->flush();
   const auto done = run_in_shell(command, output_fd);
@@ -253,7 +260,7 @@ void Output::write_snapshot(const Step& step, std::span<const Value> values) {
   if (structured_) {
     structured_->note("snapshot", path);
   } else {
-    sink_->write(std::exchange(text_, {}));
+    write_text();
     sink_->flush();
   }
   const auto done = view().snapshot(path);

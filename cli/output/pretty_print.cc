@@ -44,7 +44,7 @@ class Printer {
 
   void top(std::uint32_t shape, Bytes bytes) {
     if (shape >= shapes_.size()) return;
-    out_ += type_words(shapes_[shape]);
+    append_type(shapes_[shape]);
     out_ += ' ';
     value(shapes_[shape], bytes, 0, 0, 0);
   }
@@ -54,9 +54,16 @@ class Printer {
     return shape.element < shapes_.size() ? &shapes_[shape.element] : nullptr;
   }
 
-  static std::string_view type_words(const TypeShape& shape) {
-    if (!shape.name.empty()) return shape.name;
-    return shape.kind == Kind::Union ? "union" : "struct";
+  /// Of a type without a name its keyword stands alone: "struct *".
+  void append_type(const TypeShape& shape) {
+    constexpr std::string_view kUnnamed = " {...}";
+    std::string_view rest = shape.name;
+    if (rest.empty()) rest = shape.kind == Kind::Union ? "union" : "struct";
+    for (std::size_t at; (at = rest.find(kUnnamed)) != std::string_view::npos;) {
+      out_ += rest.substr(0, at);
+      rest.remove_prefix(at + kUnnamed.size());
+    }
+    out_ += rest;
   }
 
   void value(const TypeShape& shape, Bytes bytes, std::uint32_t bit_offset, std::uint32_t bit_width,
@@ -162,7 +169,10 @@ class Printer {
         if (rows) out_ += '\n';
         break;
       }
-      if (rows) out_.append(type_words(*each)).append(" ");
+      if (rows) {
+        append_type(*each);
+        out_ += ' ';
+      }
       const std::size_t size = std::min<std::size_t>(each->size, bytes.size() - at);
       value(*each, bytes.subspan(at, size), 0, 0, depth + 1);
       if (i + 1 < shape.count) out_ += rows ? "," : ", ";
@@ -186,7 +196,7 @@ class Printer {
       if (member.shape >= shapes_.size()) continue;
       const TypeShape& type = shapes_[member.shape];
       indent(depth + 1);
-      out_ += type_words(type);
+      append_type(type);
       if (!member.name.empty()) {
         if (!out_.ends_with('*')) out_ += ' ';
         out_ += member.name;

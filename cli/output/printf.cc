@@ -14,6 +14,8 @@
 #include <ctime>
 #include <iterator>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -25,6 +27,7 @@ struct Shape {
   std::string_view flags;
   int width = 0;       // negative: left-aligned
   int precision = -1;  // none
+  bool escapes = false;
 };
 
 /// The C library's conversion with our checked flags: it knows every combination of them.
@@ -52,6 +55,8 @@ void convert(std::string& out, const Shape& shape, const char* kind, T value) {
 /// Text may hold NULs (%c of 0), so the C library is no help.
 void convert_text(std::string& out, const Shape& shape, std::string_view text) {
   if (shape.precision >= 0) text = text.substr(0, static_cast<std::size_t>(shape.precision));
+  std::string escaped;
+  if (shape.escapes) text = escaped = terminal_text(text, Breaks::Escaped);
   const auto width = static_cast<std::size_t>(std::abs(shape.width));
   if (shape.width < 0 || shape.flags.find('-') != shape.flags.npos) {
     append_left(out, text, width);
@@ -294,48 +299,56 @@ Result<Format> Format::parse(std::string_view text) {
   return format;
 }
 
+void Format::print_fast(std::string& out, Fast fast, const Value& value) {
+  switch (fast) {
+    case Fast::Decimal:
+      if (value.type.kind == ValueKind::Integer && !value.type.is_signed) {
+        append_digits(out, unsigned_value(value.bytes), 10);
+      } else {
+        append_digits(out, signed_value(value.bytes), 10);
+      }
+      break;
+    case Fast::Unsigned: append_digits(out, unsigned_value(value.bytes), 10); break;
+    case Fast::Hexadecimal: append_digits(out, unsigned_value(value.bytes), 16); break;
+    case Fast::String: out += text_value(value.bytes); break;
+    case Fast::None: break;
+  }
+}
+
 void Format::print(std::string& out, std::span<const Value> values,
                    std::span<const AggregateValue> aggregates, const CodeNames& names,
-                   BarStyle bars) const {
+                   BarStyle bars, OwnParts* own) const {
   Supply<Value> next_value(values);
   Supply<AggregateValue> next_aggregate(aggregates);
   for (const Step& step : steps_) {
     const dif::Conversion& conversion = step.conversion;
+    std::size_t start = out.size();
+    const auto note_own = [&] {
+      if (own != nullptr && out.size() > start) own->emplace_back(start, out.size());
+    };
     out += conversion.literal;
+    note_own();
     if (conversion.kind == 0) continue;
+    const bool plain = step.fast != Fast::None;
+    Shape shape = plain ? Shape{} : shape_of(conversion, next_value);
     if (conversion.takes_aggregation) {
-      const Shape shape = shape_of(conversion, next_value);
       const AggregateValue* aggregate = next_aggregate.next_or_last();
       if (aggregate != nullptr) {
         convert_aggregate(out, conversion, shape, *aggregate, names, bars);
       }
       continue;
     }
-    if (step.fast == Fast::None) {
-      const Shape shape = shape_of(conversion, next_value);
-      const Value* value = next_value.next();
-      if (value != nullptr) convert_value(out, conversion, shape, *value, names);
-      continue;
-    }
     const Value* value = next_value.next();
     if (value == nullptr) continue;
-    if (value->type.kind > ValueKind::Bytes) {
-      convert_value(out, conversion, {}, *value, names);
-      continue;
+    start = out.size();
+    shape.escapes = own != nullptr && !value->own;
+    const bool escapes_text = step.fast == Fast::String && shape.escapes;
+    if (plain && !escapes_text && value->type.kind <= ValueKind::Bytes) {
+      print_fast(out, step.fast, *value);
+    } else {
+      convert_value(out, conversion, shape, *value, names);
     }
-    switch (step.fast) {
-      case Fast::Decimal:
-        if (value->type.kind == ValueKind::Integer && !value->type.is_signed) {
-          append_digits(out, unsigned_value(value->bytes), 10);
-        } else {
-          append_digits(out, signed_value(value->bytes), 10);
-        }
-        break;
-      case Fast::Unsigned: append_digits(out, unsigned_value(value->bytes), 10); break;
-      case Fast::Hexadecimal: append_digits(out, unsigned_value(value->bytes), 16); break;
-      case Fast::String: out += text_value(value->bytes); break;
-      case Fast::None: break;
-    }
+    if (value->own) note_own();
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cli/output/aggregations.h"
 #include "cli/output/code_names.h"
 #include "cli/output/distribution.h"
+#include "cli/output/sink.h"
 #include "cli/output/values.h"
 #include "dif/program/format.h"
 #include "vmm/base/result.h"
@@ -23,10 +24,11 @@ class Format {
 
   /// Appends to `out`. `values` are the arguments of printf() or the keys of printa();
   /// `aggregates` what the conversions with '@' show, one after the other (the last one again when
-  /// there are too few), their bars in `bars`.
+  /// there are too few), their bars in `bars`. With `own` the text is for a terminal: what values
+  /// have of control characters is escaped, and where the program's own words stand is noted.
   void print(std::string& out, std::span<const Value> values,
-             std::span<const AggregateValue> aggregates, const CodeNames& names,
-             BarStyle bars = {}) const;
+             std::span<const AggregateValue> aggregates, const CodeNames& names, BarStyle bars = {},
+             OwnParts* own = nullptr) const;
 
  private:
   /// Most conversions are these, without flags, width or precision.
@@ -36,6 +38,7 @@ class Format {
     Fast fast = Fast::None;
   };
   static Fast fast_form(const dif::Conversion& conversion);
+  static void print_fast(std::string& out, Fast fast, const Value& value);
 
   std::vector<Step> steps_;
 };

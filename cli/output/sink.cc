@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::cli {
 
 namespace {
@@ -23,6 +25,28 @@ Result<UniqueFd> open_to_append(const std::string& path) {
 
 }  // namespace
 
+Sink::Sink(int fd) : fd_(fd) {
+  look_at_descriptor();
+}
+
+void Sink::look_at_descriptor() {
+  terminal_ = ::isatty(fd()) == 1;
+}
+
+void Sink::write(std::string_view text, const OwnParts& own) {
+  if (!escapes()) {
+    pending_ += text;
+    return;
+  }
+  std::size_t at = 0;
+  for (const auto& [begin, end] : own) {
+    pending_ += terminal_text(text.substr(at, begin - at));
+    pending_ += text.substr(begin, end - begin);
+    at = end;
+  }
+  pending_ += terminal_text(text.substr(at));
+}
+
 Result<Sink> Sink::append_to(const std::string& path) {
   UniqueFd fd = TRY(open_to_append(path));
   Sink sink(fd.get());
@@ -34,12 +58,14 @@ Result<void> Sink::redirect(const std::string& path) {
   UniqueFd fd = TRY(open_to_append(path));
   flush();
   redirected_ = std::move(fd);
+  look_at_descriptor();
   return {};
 }
 
 void Sink::restore() {
   flush();
   redirected_ = UniqueFd();
+  look_at_descriptor();
 }
 
 void Sink::truncate() {

@@ -1,23 +1,38 @@
-// Where output goes: text gathered in memory, written to a descriptor in one piece.
+// Where output goes: text gathered in memory, written to a descriptor in one piece. A terminal gets
+// no control characters of a guest: all but tabs, newlines and the program's own parts is escaped.
 // Does not: format. A reader that went away (EPIPE) closes the sink instead of failing the trace.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 
 namespace ringside::cli {
 
+/// Where in a text the D program's own words stand, as [begin, end), in order. What they tell a
+/// terminal is what the program's author wants.
+using OwnParts = std::vector<std::pair<std::size_t, std::size_t>>;
+
 class Sink {
  public:
   /// Writes to a descriptor that somebody else owns (stdout).
-  explicit Sink(int fd) : fd_(fd) {}
+  explicit Sink(int fd);
   /// Appends to a file, as dtrace's -o does; made when it does not exist.
   static Result<Sink> append_to(const std::string& path);
 
-  void write(std::string_view text) { pending_ += text; }
+  /// Whether it goes to a terminal, and text is escaped for it.
+  bool escapes() const { return terminal_ && !raw_text_; }
+  /// rawtext: a terminal gets everything as it is.
+  void set_raw_text(bool raw) { raw_text_ = raw; }
+
+  void write(std::string_view text, const OwnParts& own = {});
+  /// Text that a terminal may get as it is.
+  void write_safe(std::string_view text) { pending_ += text; }
   /// Writes everything gathered. False once nobody can read it any more; `problem()` says why when
   /// that was not the reader's own wish.
   bool flush();
@@ -34,7 +49,10 @@ class Sink {
   const std::string& problem() const { return problem_; }
 
  private:
+  void look_at_descriptor();
+
   int fd_;
+  bool terminal_ = false, raw_text_ = false;
   UniqueFd owned_;
   UniqueFd redirected_;
   std::string pending_;

@@ -1,4 +1,4 @@
-// In this file, top to bottom: UTF-8, JSON, markup and its escapes, XML, HTML, CSV, the choice.
+// In this file, top to bottom: terminals, JSON, markup and its escapes, XML, HTML, CSV, the choice.
 #include "cli/output/structured_writer.h"
 
 #include <fmt/format.h>
@@ -13,19 +13,50 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
+/// A format's own way to spell a control character.
+using Spell = std::string (*)(std::string_view character);
+
+/// Writes a piece of a document, which is UTF-8. A terminal gets the control characters that the
+/// format leaves alone in the format's own spelling, so that it is the same document.
+void write_document(Sink& sink, std::string_view text, Spell spell) {
+  if (!sink.escapes()) return sink.write_safe(text);
+  std::string safe;
+  while (!text.empty()) {
+    const std::string_view character =
+        text.substr(0, std::max<std::size_t>(character_length(text), 1));
+    const bool layout = character == "\n" || character == "\t" || text.starts_with("\r\n");
+    safe += is_control(character) && !layout ? spell(character) : std::string(character);
+    text.remove_prefix(character.size());
+  }
+  sink.write_safe(safe);
+}
+
+std::string spell_in_json(std::string_view character) {
+  return fmt::format("\\u{:04x}", static_cast<unsigned char>(character.back()));
+}
+
+/// HTML takes numbers of C1 for something else.
+std::string spell_in_markup(std::string_view) {
+  return std::string(kReplacement);
+}
+
+std::string spell_in_csv(std::string_view character) {
+  return terminal_text(character);
+}
+
 class JsonWriter final : public RecordWriter {
  public:
   JsonWriter(Sink& sink, bool lines) : sink_(sink), lines_(lines) {}
 
   void record(const Tree& tree) override {
-    if (!lines_) sink_.write(std::exchange(began_, true) ? ",\n" : kHead);
-    sink_.write(tree.dump(-1, ' ', false, Tree::error_handler_t::replace));
-    if (lines_) sink_.write("\n");
+    if (!lines_) write_document(sink_, std::exchange(began_, true) ? ",\n" : kHead, spell_in_json);
+    write_document(sink_, tree.dump(-1, ' ', false, Tree::error_handler_t::replace), spell_in_json);
+    if (lines_) write_document(sink_, "\n", spell_in_json);
   }
   void finish() override {
     if (lines_) return;
-    if (!began_) sink_.write(kHead);
-    sink_.write("\n]}}\n");
+    if (!began_) write_document(sink_, kHead, spell_in_json);
+    write_document(sink_, "\n]}}\n", spell_in_json);
   }
 
  private:
@@ -76,17 +107,18 @@ class XmlWriter final : public RecordWriter {
     begin();
     std::string text;
     element(text, "probes", tree, 1);
-    sink_.write(text);
+    write_document(sink_, text, spell_in_markup);
   }
   void finish() override {
     begin();
-    sink_.write("</dtrace>\n");
+    write_document(sink_, "</dtrace>\n", spell_in_markup);
   }
 
  private:
   void begin() {
     if (std::exchange(began_, true)) return;
-    sink_.write("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<dtrace>\n");
+    write_document(sink_, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<dtrace>\n",
+                   spell_in_markup);
   }
   /// Fields are named by us or after members of C structures; whatever else comes must not break
   /// the document.
@@ -153,11 +185,11 @@ class HtmlWriter final : public RecordWriter {
       cell(text, value);
     }
     text += "</td></tr>\n";
-    sink_.write(text);
+    write_document(sink_, text, spell_in_markup);
   }
   void finish() override {
     begin();
-    sink_.write("</tbody>\n</table>\n</body>\n</html>\n");
+    write_document(sink_, "</tbody>\n</table>\n</body>\n</html>\n", spell_in_markup);
   }
 
  private:
@@ -168,7 +200,7 @@ class HtmlWriter final : public RecordWriter {
         "<body>\n<table class=\"dtrace\">\n<thead><tr>";
     for (const std::string_view field : kOrigin) text.append("<th>").append(field).append("</th>");
     text += "<th>output</th></tr></thead>\n<tbody>\n";
-    sink_.write(text);
+    write_document(sink_, text, spell_in_markup);
   }
   static void cell(std::string& out, const Tree& value) {
     if (value.is_array()) {
@@ -214,7 +246,7 @@ class CsvWriter final : public RecordWriter {
       if (!is_origin(key)) rows(text, origin, key, value);
     }
     if (text.empty()) text = origin + ",\r\n";
-    sink_.write(text);
+    write_document(sink_, text, spell_in_csv);
   }
   void finish() override { begin(); }
 
@@ -224,7 +256,7 @@ class CsvWriter final : public RecordWriter {
     std::string text;
     for (const std::string_view field : kOrigin) text.append(field).append(",");
     text += "field,value\r\n";
-    sink_.write(text);
+    write_document(sink_, text, spell_in_csv);
   }
   static std::string csv_text(std::string_view text) {
     std::string clean;

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "vmm/base/utf8.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -28,17 +30,6 @@ bool looks_like_text(Bytes bytes) {
          std::all_of(end, bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// 0 when the size is no integer's.
-std::size_t column_width(std::size_t size) {
-  switch (size) {
-    case 1: return 3;
-    case 2: return 5;
-    case 4: return 8;
-    case 8: return 16;
-    default: return 0;
-  }
-}
-
 /// The size decides, not the type: dtrace prints 8 and 4 bytes with a sign, narrower ones without.
 std::int64_t column_value(const Value& value) {
   return value.bytes.size() >= 4 ? signed_value(value.bytes)
@@ -46,12 +37,14 @@ std::int64_t column_value(const Value& value) {
 }
 
 void append_bytes_column(std::string& out, const Value& value, const ColumnStyle& style) {
-  const std::string_view text = text_value(value.bytes);
+  std::string_view text = text_value(value.bytes);
   // The bytes after a string's NUL are whatever the buffer held; they are no part of it.
   const bool printable = value.type.kind == ValueKind::String
                              ? looks_like_text(value.bytes.first(text.size()))
                              : looks_like_text(value.bytes);
   if (!printable || style.raw_bytes) return append_hex_dump(out, value.bytes);
+  std::string escaped;
+  if (style.escapes) text = escaped = terminal_text(text, Breaks::Escaped);
   if (style.quiet) {
     out += text;
   } else {
@@ -61,6 +54,16 @@ void append_bytes_column(std::string& out, const Value& value, const ColumnStyle
 }
 
 }  // namespace
+
+std::size_t column_width(std::size_t size) {
+  switch (size) {
+    case 1: return 3;
+    case 2: return 5;
+    case 4: return 8;
+    case 8: return 16;
+    default: return 0;
+  }
+}
 
 std::uint64_t unsigned_value(Bytes bytes) {
   std::uint64_t value = 0;

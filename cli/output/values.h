@@ -19,6 +19,7 @@ using Bytes = std::span<const std::byte>;
 struct Value {
   dif::ValueType type;
   Bytes bytes;
+  bool own = false;  // the program's own constant, so no guest chose it
 };
 
 /// A little-endian integer of 1, 2, 4 or 8 bytes, extended to 64 bits by its sign.
@@ -42,11 +43,15 @@ CodeAddress code_address(const Value& value);
 /// described.
 std::string code_text(const Value& value, const CodeNames& names);
 
+/// Of an integer by its bytes; 0 when it is no integer's.
+std::size_t column_width(std::size_t size);
+
 struct ColumnStyle {
   bool quiet = false;             // no padding
   bool raw_bytes = false;         // dump everything that is not an integer
   int text_width = 33;            // columns of a string; 50 for aggregation keys
   std::size_t stack_indent = 14;  // columns before each frame
+  bool escapes = false;           // for a terminal: text shows its control characters
 };
 
 /// One value as trace() prints it: integers in a column by their size, printable text left-aligned,

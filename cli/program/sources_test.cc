@@ -96,7 +96,7 @@ TEST(Sources, MessagesHaveTagLineAndCaretOfTheirDiagnostic) {
 
   EXPECT_EQ(sources->explain(diagnostic, true),
             "invalid probe specifier BEGIN { trace(x); }: [D_IDENT_UNDEF] in action list: no "
-            "\\x1b[2J\nBEGIN { trace(x); }\n              ^ column 15");
+            "\\033[2J\nBEGIN { trace(x); }\n              ^ column 15");
 }
 
 TEST(Sources, TheParsersOwnComplaintsHaveNoPlaceInADescription) {

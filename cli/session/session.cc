@@ -354,7 +354,11 @@ void Session::leave_figures(TraceLoop& loop) {
 
 /// -S
 void Session::list_instructions() {
-  if (line_.settings.show_dif) std::fputs(dif::list_program(*script_.program()).c_str(), stderr);
+  if (!line_.settings.show_dif) return;
+  Sink errors(STDERR_FILENO);
+  errors.set_raw_text(line_.settings.raw_text);
+  errors.write(dif::list_program(*script_.program()));
+  errors.flush();
 }
 
 Result<void> Session::save() {
@@ -370,7 +374,9 @@ Result<int> Session::trace() {
     TRY(save());
     return kExitOk;
   }
-  if (!line_.output_file.empty()) file_.emplace(TRY(Sink::append_to(line_.output_file)));
+  if (!line_.output_file.empty()) {
+    file_.emplace(TRY(Sink::append_to(line_.output_file))).set_raw_text(line_.settings.raw_text);
+  }
   list_instructions();
   auto programs = TRY(bound_programs(script_, targets_));
   script_.release_program();
@@ -445,6 +451,7 @@ Result<int> Session::do_task() {
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
   know_machines();
   TRY(script_.make(targets_, *environment_, stdout_));
+  stdout_.set_raw_text(line_.settings.raw_text);  // a pragma may have asked for it
   return line_.task == CommandLine::Task::List ? list() : trace();
 }
 

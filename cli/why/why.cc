@@ -73,6 +73,7 @@ Result<void> report(const CommandLine& line) {
   tell_time("examined");
   Sink sink(STDOUT_FILENO);
   if (!line.output_file.empty()) sink = TRY(Sink::append_to(line.output_file));
+  sink.set_raw_text(line.settings.raw_text);
   if (line.settings.format == OutputFormat::Text) {
     sink.write(health_text(patient.name, health));
   } else {

@@ -19,6 +19,10 @@ bool follows_it(const Difo& difo) {
   });
 }
 
+bool is_branch(Opcode op) {
+  return op >= Opcode::Ba && op <= Opcode::Bleu;
+}
+
 template <class Test>
 bool any_difo(const Program& program, Test test) {
   bool found = false;
@@ -34,6 +38,43 @@ bool uses_kernel_stack(const Program& program) {
 
 bool records_user_code(const Program& program) {
   return any_difo(program, [](const Difo& difo) { return is_user_code(difo.result.kind); });
+}
+
+/// All branches lead forward, so one pass sees every way to an instruction before it.
+bool returns_constant(const Difo& difo) {
+  // By instruction: the registers that hold constants there, whichever way led to it.
+  constexpr unsigned kAll = (1U << kRegisters) - 1;
+  std::vector<unsigned> constants(difo.text.size() + 1, kAll);
+  if (difo.text.empty()) return false;
+  constants[0] = 1;  // r0 is always 0
+  std::vector<bool> reached(difo.text.size() + 1);
+  reached[0] = true;
+  const auto lead_to = [&](std::size_t at, unsigned known) {
+    if (at >= difo.text.size()) return;
+    constants[at] &= known;
+    reached[at] = true;
+  };
+  for (std::size_t i = 0; i < difo.text.size(); ++i) {
+    if (!reached[i]) continue;
+    const Insn insn{difo.text[i]};
+    const Opcode op = insn.op();
+    const unsigned result = 1U << insn.rd() % kRegisters;
+    unsigned known = constants[i];
+    if (op == Opcode::Ret) {
+      if ((known & result) == 0) return false;
+      continue;
+    }
+    if (is_branch(op)) {
+      lead_to(insn.label(), known);
+      if (op == Opcode::Ba) continue;
+    } else {
+      const bool copied = op == Opcode::Mov && (known >> insn.r1() % kRegisters & 1) != 0;
+      const bool constant = op == Opcode::Setx || op == Opcode::Sets || copied;
+      known = constant ? known | result : known & ~result;
+    }
+    lead_to(i + 1, known | 1);
+  }
+  return true;
 }
 
 }  // namespace ringside::dif

@@ -46,5 +46,23 @@ TEST(StackUse, DepthAndCallerAreFoundInPredicatesToo) {
   }
 }
 
+/// x ? "a" : "b", as the compiler has it; x is a variable.
+Difo choice(std::uint32_t second) {
+  return difo({encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Pid), 1),
+               encode(Opcode::Tst, 1), encode_branch(Opcode::Be, 5),
+               encode_indexed(Opcode::Sets, 1, 1), encode_branch(Opcode::Ba, 6), second,
+               encode_return(1)});
+}
+
+TEST(ReturnsConstant, WhereEachWayEndsInOne) {
+  EXPECT_TRUE(returns_constant(constant(27)));
+  EXPECT_TRUE(returns_constant(constant("a")));
+  EXPECT_TRUE(returns_constant(difo({encode_return(0)})));
+  EXPECT_TRUE(returns_constant(choice(encode_indexed(Opcode::Sets, 2, 1))));
+  EXPECT_FALSE(returns_constant(choice(encode(Opcode::Nop)))) << "the variable on one way";
+  EXPECT_FALSE(returns_constant(builtin(Builtin::Execname)));
+  EXPECT_FALSE(returns_constant(difo({})));
+}
+
 }  // namespace
 }  // namespace ringside::dif

@@ -414,7 +414,9 @@ class TypeGraph::Speller {
       if (!text.empty()) text += ", ";
       text += spell(parameter.type, {}, depth + 8);
     }
-    if (graph_[id].is_variadic) text += text.empty() ? "..." : ", ...";
+    const bool variadic = graph_[id].is_variadic;
+    if (text.empty() && variadic) return "()";  // declared so: with parameters that nobody knows
+    if (variadic) text += ", ...";
     return '(' + (text.empty() ? "void" : text) + ')';
   }
 

@@ -5,12 +5,16 @@
 namespace ringside {
 namespace {
 
-/// C0 but for tab and newline, DEL, and C1, which terminals obey as well.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1)
-    return (first < 0x20 && first != '\t' && first != '\n') || first == 0x7f;
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+void append_escape(std::string& out, char c) {
+  constexpr std::string_view kCharacters = "\a\b\f\n\r\t\v", kLetters = "abfnrtv";
+  const std::size_t at = kCharacters.find(c);
+  out += '\\';
+  if (at != std::string_view::npos) {
+    out += kLetters[at];
+    return;
+  }
+  const auto byte = static_cast<unsigned char>(c);
+  for (const int shift : {6, 3, 0}) out += static_cast<char>('0' + (byte >> shift & 7));
 }
 
 }  // namespace
@@ -31,22 +35,25 @@ std::size_t character_length(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-std::string terminal_text(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+std::string terminal_text(std::string_view text, Breaks breaks) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
     const std::size_t length = character_length(text);
     const std::string_view unit = text.substr(0, std::max<std::size_t>(length, 1));
     text.remove_prefix(unit.size());
-    if (length != 0 && !is_control(unit)) {
+    const bool kept = breaks == Breaks::Kept && (unit == "\t" || unit == "\n");
+    if (length != 0 && (kept || !is_control(unit))) {
       result += unit;
       continue;
     }
-    for (const char c : unit) {
-      const auto byte = static_cast<unsigned char>(c);
-      result.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-    }
+    for (const char c : unit) append_escape(result, c);
   }
   return result;
 }

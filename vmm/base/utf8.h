@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,15 @@ namespace ringside {
 /// valid character starts there.
 std::size_t character_length(std::string_view text);
 
-/// `text` for a terminal: control characters other than tab and newline, and bytes that are no part
-/// of a character, become \xNN.
-std::string terminal_text(std::string_view text);
+/// Whether tabs and newlines stay in text for a terminal: those of a layout of ours do, those of a
+/// guest's string could pass for one.
+enum class Breaks : std::uint8_t { Kept, Escaped };
+
+/// Whether it is a control character: C0, DEL, or C1, which terminals obey as well.
+bool is_control(std::string_view character);
+
+/// `text` for a terminal: control characters (C0, DEL, C1), and bytes that are no part of a
+/// character, become C's escapes: \r, \033.
+std::string terminal_text(std::string_view text, Breaks breaks = Breaks::Kept);
 
 }  // namespace ringside

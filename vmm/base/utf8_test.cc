@@ -18,14 +18,15 @@ TEST(Utf8, CharactersAreCountedInBytes) {
 
 TEST(Utf8, WhatATerminalWouldObeyIsSpelledOut) {
   EXPECT_EQ(terminal_text("a\tb\nc \u00e4\u20ac"), "a\tb\nc \u00e4\u20ac");
-  EXPECT_EQ(terminal_text("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+  EXPECT_EQ(terminal_text("\x1b[2J\r\x7f"), "\\033[2J\\r\\177");
   EXPECT_EQ(terminal_text("\xc2\x9b"
                           "31m"),
-            "\\xc2\\x9b31m")
+            "\\302\\23331m")
       << "C1: begins a sequence, too";
-  EXPECT_EQ(terminal_text("\xff\xc3("), "\\xff\\xc3(");
-  EXPECT_EQ(terminal_text(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(terminal_text("\xff\xc3("), "\\377\\303(");
+  EXPECT_EQ(terminal_text(std::string_view("\0", 1)), "\\000");
   EXPECT_EQ(terminal_text(""), "");
+  EXPECT_EQ(terminal_text("a\tb\n\u00e4\x1b", Breaks::Escaped), "a\\tb\\n\u00e4\\033");
 }
 
 }  // namespace

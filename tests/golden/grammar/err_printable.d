@@ -5,6 +5,6 @@
  * 1
  */
 /* STDERR
- * line 1: syntax error near "\x01"
- * BEGIN { x = "ä\xff"; trace(1\x01\xc2\x9b); }
+ * line 1: syntax error near "\001"
+ * BEGIN { x = "ä\377"; trace(1\001\302\233); }
  */
