@@ -69,24 +69,26 @@ TEST_F(Vcpu, LinuxSaysWhichCpusAreOffline) {
   constexpr std::uint64_t kMask = kStack + 0x100;
   LinuxContexts contexts{2, memory_.memory(), kernel_};
   VcpuContexts ignorant{memory_.memory(), 2, LinuxGuest{kernel_, contexts}};
-  ignorant[1].begin(vcpu_, kThree, {});
-  EXPECT_FALSE(ignorant.is_offline(1)) << "it has no such symbol";
+  EXPECT_FALSE(ignorant.is_offline(1, vcpu_.state)) << "it has no such symbol";
   guest_linux::SymbolTable& symbols = kernel_.symbols_to_fill();
   symbols.add_module({"vmlinux", kernel_address(kStack), 0x1000, 0},
                      {{kernel_address(kMask), 0, symbols.intern("__cpu_online_mask"), 'D', 0}});
   symbols.seal();
   VcpuContexts knows{memory_.memory(), 2, LinuxGuest{kernel_, contexts}};
-  knows[0].begin(vcpu_, kThree, {});
-  knows[1].begin(vcpu_, kThree, {});
+  Registers waits;  // at the reset vector: plugged in, and not started yet
+  waits.rip = 0xfff0;
 
-  EXPECT_FALSE(knows.is_offline(1)) << "it boots";
+  EXPECT_FALSE(knows.is_offline(1, vcpu_.state)) << "it boots";
+  EXPECT_FALSE(knows.is_offline(1, waits)) << "it boots";
   memory_.put64(kMask, 0b01);
-  EXPECT_TRUE(knows.is_offline(1));
-  EXPECT_FALSE(knows.is_offline(0));
+  EXPECT_TRUE(knows.is_offline(1, vcpu_.state));
+  EXPECT_FALSE(knows.is_offline(0, vcpu_.state));
+  EXPECT_TRUE(knows.is_offline(1, waits));
+  EXPECT_TRUE(knows.is_offline(0, waits)) << "whichever CPU it is taken for";
+  knows[0].begin(vcpu_, kThree, {});
   EXPECT_EQ(guest_linux::OnlineCpus(kernel_).has(knows[0].kernel(), 70), false);
   VcpuContexts bare{memory_.memory(), 2, std::nullopt};
-  bare[1].begin(vcpu_, kThree, {});
-  EXPECT_FALSE(bare.is_offline(1));
+  EXPECT_FALSE(bare.is_offline(1, waits)) << "a guest without paging is sampled, too";
 }
 
 TEST_F(Vcpu, ArgumentsThatAreTheVcpusAreReadFromItsRegistersAndMemory) {

@@ -7,7 +7,9 @@
 
 #include "providers/context/linux_contexts.h"
 #include "providers/context/vcpu_context.h"
+#include "vmm/arch/arch.h"
 #include "vmm/linux/online_cpus.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 
@@ -21,7 +23,8 @@ class VcpuContexts {
  public:
   /// One for each of `vcpus`; parameters as VcpuContext has them.
   VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
-               const std::optional<LinuxGuest>& guest) {
+               const std::optional<LinuxGuest>& guest)
+      : memory_(memory), kernel_(guest ? &guest->kernel : nullptr) {
     if (guest) online_.emplace(guest->kernel);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
       std::optional<LinuxVcpu> inside;
@@ -36,15 +39,19 @@ class VcpuContexts {
   CpuPlace locate(const Registers& registers, unsigned vcpu) const {
     return contexts_[vcpu].locate(registers, vcpu);
   }
-  /// Whether Linux runs nothing on `cpu`, whose moment has begun, since it has taken it offline.
-  /// Not where nobody knows.
-  bool is_offline(std::uint32_t cpu) const {
-    if (!online_) return false;
-    const GuestReader& memory = contexts_[cpu].kernel();
-    return online_->has(memory, cpu) == false && online_->has_any(memory);
+  /// Whether Linux runs nothing on the vCPU that has these registers and that it calls `cpu`: it
+  /// has taken it offline, or has not started it since it was plugged in. Not where nobody knows.
+  bool is_offline(std::uint32_t cpu, const Registers& registers) const {
+    if (kernel_ == nullptr) return false;
+    // Not by the vCPU's own page tables: one that waits for its start has none.
+    const vmm::PageTableReader reader(memory_, kernel_->table());
+    if (!online_->has_any(reader)) return false;  // it boots, or has no such mask
+    return !arch::pages(registers) || online_->has(reader, cpu) == false;
   }
 
  private:
+  const vmm::GuestMemory& memory_;
+  const guest_linux::Kernel* const kernel_;
   std::optional<guest_linux::OnlineCpus> online_;
   std::deque<VcpuContext> contexts_;
 };

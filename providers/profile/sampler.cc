@@ -121,6 +121,7 @@ void VcpuSampler::fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64
 
 VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu) const {
   Seen seen{registers, contexts_.locate(registers, vcpu), vcpu};
+  seen.is_offline = contexts_.is_offline(seen.place.cpu, registers);
   if (is_in_shim(registers)) {
     if (const auto interrupted = shim_->waiting(seen.place.percpu_base)) {
       seen.registers = *interrupted;
@@ -130,13 +131,13 @@ VcpuSampler::Seen VcpuSampler::look_at(const Registers& registers, unsigned vcpu
 }
 
 void VcpuSampler::fire(const EnabledTimer& timer, const Seen& seen, const Moment& moment) {
+  if (seen.is_offline) return;
   VcpuContext& context = contexts_[seen.place.cpu];
   context.begin(seen.registers, seen.place, *timer.plan, {moment.late});
   if (is_in_shim(seen.registers)) {
     const auto before = before_shim(seen.registers, *shim_, context.kernel());
     if (before) context.begin(*before, seen.place, *timer.plan, {moment.late});
   }
-  if (contexts_.is_offline(seen.place.cpu)) return;
   sink_.fire(timer.probe, {seen.place.cpu, moment.time, moment.wall}, context);
   if (context.keeps_still()) {
     sink_.keep(seen.place.cpu, {seen.vcpu, seen.place.percpu_base, seen.registers});

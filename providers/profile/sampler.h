@@ -77,6 +77,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
     Registers registers;
     CpuPlace place;
     unsigned vcpu = 0;
+    bool is_offline = false;
   };
   Seen look_at(const Registers& registers, unsigned vcpu) const;
   bool is_in_shim(const Registers& registers) const {
