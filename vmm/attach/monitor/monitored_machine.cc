@@ -69,12 +69,37 @@ const Refusal* find_status(std::span<const Refusal> table, std::string_view stat
       std::ranges::find_if(table, [&](const Refusal& each) { return status == each.status; });
   return found == table.end() ? nullptr : &*found;
 }
+/// The state of a migration as QEMU names it (QEMU docs: interop/qemu-qmp-ref, MigrationStatus);
+/// empty when it knows of none.
+std::string migration_state(Monitor& monitor) {
+  const auto answer = monitor.execute("query-migrate");
+  return answer ? printable(json_text(*answer, "status")).substr(0, 40) : std::string();
+}
 
+/// One that runs here while its memory is still to come: a stop waits for vCPUs that wait for
+/// memory, and whoever reads it waits, too. Where it comes from it stands still and is whole.
+Result<void> check_has_arrived(Monitor& monitor, std::string_view status) {
+  const std::string migration = migration_state(monitor);
+  const bool is_here = status != "finish-migrate" && status != "postmigrate";
+  if (is_here && migration.starts_with("postcopy")) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("its memory still arrives from another host (query-migrate: {}), and "
+                            "it may stand still for that: try again when that is completed",
+                            migration));
+  }
+  if (status != "inmigrate" || migration.empty()) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("it waits for a guest that comes from another host or a file "
+                          "(query-migrate: {}): try again when it runs",
+                          migration));
+}
+
+
+  TRY(check_has_arrived(monitor, status));
 Result<void> check_status(Monitor& monitor, std::string_view status) {
   const std::string_view refusal = MonitoredMachine::refusal(status);
   if (!refusal.empty()) return fail(ErrorCode::Unsupported, std::string(refusal));
-  const auto migration = monitor.execute("query-migrate");
-  if (migration && MonitoredStatus::is_under_way(json_text(*migration, "status"))) {
+  if (MonitoredStatus::is_under_way(migration_state(monitor))) {
     return fail(ErrorCode::Unsupported,
                 "its owner saves it, or moves it to another host: attach when that is over");
   }
@@ -261,7 +286,9 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   if (lock) machine->lock_ = std::move(*lock);
-  machine->stopped_by_ = TRY(find_why_stopped(TRY(ask_status(*machine->monitor_))));
+  const std::string status = TRY(ask_status(*machine->monitor_));
+  TRY(check_has_arrived(*machine->monitor_, status));
+  machine->stopped_by_ = TRY(find_why_stopped(status));
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));

@@ -614,6 +614,31 @@ TEST(MonitoredMachine, EndsWithItsGuest) {
     json data;
     MachineState state;
     const char* cause;
+// Whose guardian would hold the monitor until the memory is there, which may be never.
+TEST(ObservedMachine, IsNotStoppedWhileItsMemoryArrives) {
+  const auto refused = [](const char* status, const char* migration, auto look) {
+    FakeMonitor qemu;
+    qemu.say("query-status", {{"status", status}});
+    qemu.say("query-migrate", {{"status", migration}});
+    const auto machine = look(qemu);
+    EXPECT_EQ(qemu.taken(), Words());
+    return machine ? std::string() : machine.error().message;
+  };
+  const auto looked = [](const FakeMonitor& qemu) { return look_at(qemu); };
+  const auto attached = [](const FakeMonitor& qemu) { return attach_to(qemu); };
+
+  for (const char* state : {"postcopy-active", "postcopy-paused", "postcopy-recover"}) {
+    const std::string words =
+        fmt::format("memory still arrives from another host (query-migrate: {})", state);
+    EXPECT_TRUE(has(refused("running", state, looked), words));
+    EXPECT_TRUE(has(refused("paused", state, looked), words));
+    EXPECT_TRUE(has(refused("running", state, attached), words));
+  }
+  EXPECT_TRUE(has(refused("inmigrate", "active", looked), "(query-migrate: active)"));
+  EXPECT_EQ(refused("postmigrate", "postcopy-active", looked), "") << "it is whole where it was";
+  EXPECT_EQ(refused("running", "completed", looked), "");
+}
+
   };
   for (const End& end :
        {End{"SHUTDOWN", {{"reason", "guest-shutdown"}}, MachineState::PoweredOff, ""},
