@@ -90,7 +90,10 @@ class LeftBreakpoints {
       }
       auto paused = TRY(vmm::PausedMachine::pause(machine_));
       const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
-      if (!kprobes_.is_changing(reader)) return restore_now(paused, reader, which);
+      if (kprobes_.is_changing(reader)) continue;
+      auto restored = restore_now(paused, reader, which);
+      // NotFound: the guest's owner has let it run meanwhile.
+      if (restored || restored.error().code != ErrorCode::NotFound) return restored;
     }
     return fail(ErrorCode::MachineGone,
                 "the guest's kernel never stops changing its own code: nothing was restored");

@@ -64,7 +64,16 @@ Result<void> ArmedText::arm(vmm::PausedMachine& machine, std::vector<Id> arming,
   store.mark_standing(arming, stages);
   std::vector<vmm::VirtualCodeWrite> writes;
   for (const Id id : arming) append_code(writes, store[id].address(), store[id].code());
-  TRY(write(machine, writes));
+  if (auto written = write(machine, writes); !written) {
+    // Those that were not written may be armed in another pause.
+    reader_.forget();
+    store.retire([&](const Tracepoint& point) {
+      const bool is_new = std::ranges::binary_search(
+          arming, point.address(), {}, [&store](Id id) { return store[id].address(); });
+      return is_new && !stands(point);
+    });
+    return written;
+  }
   for (const Id id : arming) {
     if (stands(store[id])) continue;
     return fail(ErrorCode::MachineGone,

@@ -153,6 +153,19 @@ TEST_F(Tracepoints, AreRestoredAfterArmingFailedHalfWay) {
   EXPECT_FALSE(table_.any_armed());
 }
 
+TEST_F(Tracepoints, AreArmedInAnotherPauseWhereArmingFailedHalfWay) {
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x00d)));
+  machine_.refused = at(0x00d);
+  auto paused = pause();
+  ASSERT_FALSE(table_.arm(paused));
+  machine_.refused.reset();
+
+  ASSERT_TRUE(table_.arm(paused));
+
+  EXPECT_EQ(machine_.text(5), std::byte{0xcc});
+  EXPECT_EQ(machine_.text(0xd), std::byte{0xcc});
+}
+
 TEST_F(Tracepoints, StayArmedWhereTheirByteCannotBeRestored) {
   const auto first = add(at(0x005));
   const auto second = add(at(0x00d));

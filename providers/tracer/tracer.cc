@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "providers/boot/boot_tracer.h"
@@ -21,12 +23,18 @@
 #include "providers/tracer/running_kernel_tracer.h"
 #include "providers/tracer/trace.h"
 #include "vmm/base/check.h"
+#include "vmm/base/end_order.h"
 
 namespace ringside::providers {
 namespace {
 
 /// So many probes that were taken out together are named.
 constexpr std::size_t kNamedProbes = 3;
+
+/// So long the end waits for a way to the machine that is lost just then (a libvirtd that starts
+/// again); it is looked for so often.
+constexpr std::chrono::seconds kWayBack(30);
+constexpr std::chrono::milliseconds kWayLook(100);
 
 class LiveTracer final : public Tracer {
  public:
@@ -168,6 +176,7 @@ class LiveTracer final : public Tracer {
   void append_skipped_ticks(std::vector<std::string>& notices);
   void append_taken_out(std::vector<std::string>& notices);
   Result<void> arm_added();
+  void await_way_to_machine();
   void let_host_probes_fire();
 
   const std::shared_ptr<TscCalibration> calibration_;
@@ -404,10 +413,22 @@ void LiveTracer::halt() {
   if (trace_ && trace_->loop()) trace_->loop()->shut();
 }
 
+/// Firings are answered meanwhile.
+void LiveTracer::await_way_to_machine() {
+  const auto deadline = std::chrono::steady_clock::now() + kWayBack;
+  while (machine_ != nullptr && machine_->is_others() && end_order() != EndOrder::Hurried &&
+         std::chrono::steady_clock::now() < deadline) {
+    const auto paused = vmm::PausedMachine::pause(*machine_);
+    if (paused || paused.error().code != ErrorCode::NotFound) return;
+    std::this_thread::sleep_for(kWayLook);
+  }
+}
+
 void LiveTracer::stop() {
   end_watch();
   if (trace_ && trace_->loop()) {
     trace_->loop()->close();
+    await_way_to_machine();
     if (trace_->firing_pause()) trace_->firing_pause()->end();
     if (trace_->kernel()) trace_->kernel()->disarm();
     if (trace_->machine()) trace_->machine()->close();

@@ -161,7 +161,7 @@ class Libvirt:
 
     def __enter__(self):
         log = open(self.folder / "log", "wb")
-        process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             self.command(), env=self._environment,
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=guest.end_with_parent)
         log.close()
@@ -171,14 +171,31 @@ class Libvirt:
             process.wait()
 
         self._stack.callback(end)
+        self._await_daemon()
+        return self
+
+    def end_daemon(self):
+        """Its domains run on, as when its package is upgraded."""
+        self._process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + guest.TIMEOUT
+        while self.virsh("list", check=False) is not None:
+            if time.monotonic() > deadline:
+                raise AssertionError("libvirtd does not end")
+            time.sleep(0.1)
+
+    def start_daemon(self):
+        """The next one, which finds its domains."""
+        self._process.send_signal(signal.SIGUSR2)
+        self._await_daemon()
+
+    def _await_daemon(self):
         deadline = time.monotonic() + guest.TIMEOUT
         while self.virsh("list", check=False) is None:
-            if process.poll() is not None or time.monotonic() > deadline:
+            if self._process.poll() is not None or time.monotonic() > deadline:
                 said = (self.folder / "log").read_text(errors="replace")
                 self._stack.close()
                 raise AssertionError(f"libvirtd does not come up: {said}")
             time.sleep(0.1)
-        return self
 
     def __exit__(self, *unused):
         self._stack.close()
@@ -257,14 +274,48 @@ def children():
             pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
-def reap(command):
-    """Runs a command, reaps all that comes of it, and ends all of that with it."""
-    PR_SET_CHILD_SUBREAPER = 36
-    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    process = subprocess.Popen(command)
-    signal.signal(signal.SIGTERM, lambda *unused: process.terminate())
-    while os.waitpid(-1, 0)[0] != process.pid:
-        pass
+class Reaper:
+    """Runs a command, reaps all that comes of it, and ends all of that with it. SIGUSR1 ends the command
+    alone, and SIGUSR2 runs it again."""
+
+    def __init__(self, command):
+        PR_SET_CHILD_SUBREAPER = 36
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._command = command
+        self._wanted = True  # the command is to run
+        self._over = False
+        for number, obey in ((signal.SIGTERM, self._end), (signal.SIGUSR1, self._stop),
+                             (signal.SIGUSR2, self._start)):
+            signal.signal(number, obey)
+        self._start()
+
+    def _start(self, *unused):
+        self._wanted = True
+        self._process = subprocess.Popen(self._command)
+
+    def _stop(self, *unused):
+        self._wanted = False
+        os.kill(self._process.pid, signal.SIGTERM)
+
+    def _end(self, *unused):
+        self._over = True
+        if self._wanted:
+            os.kill(self._process.pid, signal.SIGTERM)
+
+    def run(self):
+        """Until the command ends by itself, or at SIGTERM."""
+        while not self._over or self._wanted:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == self._process.pid and self._wanted:
+                    break
+            except ChildProcessError:
+                pass
+            time.sleep(0.02)
+        end_children()
+
+
+def end_children():
+    """All that is left."""
     while left := children():
         for pid in left:
             os.kill(pid, signal.SIGKILL)
@@ -272,4 +323,4 @@ def reap(command):
 
 
 if __name__ == "__main__":
-    reap(sys.argv[1:])
+    Reaper(sys.argv[1:]).run()

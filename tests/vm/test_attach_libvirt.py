@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -157,6 +158,44 @@ class Domains(Case):
             self.assertEqual(cleaned.status, 0, cleaned)
             self.assertRegex(cleaned.stderr, expected)
         self.check_counts(domain, self.target("six"))
+
+    def test_a_libvirtd_that_starts_again_is_found(self):
+        """Counts go on without it, samples with the next one, and nothing stays in the guest."""
+        own = self.enterContext(libvirt.Libvirt())
+        domain = own.domain("back", "debian-6.12", cpus=2)
+        target = f"{own.uri}&name=back"
+        program = begin("\n#pragma D option maxslow=100\n" + COUNT + ' profile-7 { @p = count(); }'
+                        ' tick-1s { printa("sampled %@d\\n", @p); clear(@p); }')
+
+        def sampled(running, before, number):
+            running.read_until(lambda text: re.search(f"sampled {number}\n", text[len(before):]))
+            return running.read_until(lambda text: True)
+
+        with attach(target, program) as running:
+            started(running)
+            said = sampled(running, "", "[1-9].*")
+            own.end_daemon()
+            said = sampled(running, said, "0")
+            status, truth = domain.port.run(f"workload --reads {READS}")
+            own.start_daemon()
+            sampled(running, said, "[1-9].*")
+            outcome = end(running)
+        self.assertEqual((status, outcome.status), (0, 0), outcome)
+        self.assertEqual(outcome.counts()["reads"],
+                         ringside.Outcome(0, truth.decode(), "").counts()["read"], outcome)
+        self.assertRegex(outcome.stderr, "connection to its libvirt is lost, and looked for: .*samples\n"
+                                         "(?s:.*)connection to its libvirt is back")
+        with attach(target, begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+            started(running)
+            own.end_daemon()
+            running.process.send_signal(signal.SIGINT)
+            own.start_daemon()  # while that waits for it
+            outcome = running.finish()
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertNotIn("stay", outcome.stderr)
+        cleaned = ringside.run(machine=False, verb=["clean", target])
+        self.assertIn("nothing of an earlier ringside", cleaned.stderr)
+        self.assertEqual(domain.state(), "running")
 
     def test_why_a_domain_hangs_is_told_beside_virsh(self):
         domain = self.libvirt.domain("why", "debian-6.12", cpus=2)

@@ -15,7 +15,9 @@ import unittest
 
 import guest
 import ringside
+from patient import why
 from qmp import Qmp
+from test_take_over import LEFT
 
 READS = 3000
 COUNT = 'syscall::read:entry /execname == "workload"/ { @["reads"] = count(); }'
@@ -217,6 +219,27 @@ class Processors(Case):
             truth = ringside.Outcome(0, said.decode(), "").counts()
             self.assertEqual(outcome.counts(), {"1": truth["read"]}, outcome)
             self.check_counts(machine)
+
+    def test_one_that_linux_has_not_started_beside_an_empty_slot(self):
+        """QEMU numbers vCPUs by their slots: here there are 0, 1 and 3."""
+        with Machine("debian-6.12", options=["-smp", "2,maxcpus=4"]) as machine:
+            machine.owner.ask("device_add", driver="max-x86_64-cpu", id="fourth", cx16=False,
+                              **{"socket-id": 0, "core-id": 3, "thread-id": 0})
+            text, tree = why(f"qmp:{machine.path}")
+            self.assertEqual((tree["not_known"], len(tree["vcpus"])), ([], 3), text)
+            self.check_counts(machine)
+            sampled = machine.run("profile-97 { @[cpu] = count(); n++; } profile-97 /n > 100/ { exit(0); }",
+                                  ["-q"])
+            self.assertEqual((sampled.status, set(sampled.counts())), (0, {"0", "1"}), sampled)
+            with machine.trace(begin("fbt::vfs_*:entry { @ = count(); }"), ["-q"]) as running:
+                started(running)
+                running.process.kill()
+                running.process.wait()
+                ringside.wait_for_end(running.mark)
+            cleaned = ringside.run(machine=False, verb=["clean", f"qmp:{machine.path}"])
+            self.assertEqual(cleaned.status, 0, cleaned)
+            self.assertRegex(cleaned.stderr, LEFT)
+            self.check_left_alone(machine)
 
 
 class Memory(Case):

@@ -28,6 +28,9 @@ constexpr std::chrono::milliseconds kPerWrite(1);  // 35,000 bytes take 0.2 s
 // An interrupt without an answer for so long may have been ignored. A guest stops within 1 ms, as a
 // rule; to ask too early costs nothing but the answer.
 constexpr std::chrono::milliseconds kSilence(100);
+constexpr std::chrono::milliseconds kCheckEvery(500);
+// SIGINT as the protocol numbers it: the news of a stop, and no answer to `?`, which is T05.
+constexpr std::string_view kInterrupted = "T02";
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -136,8 +139,20 @@ Result<std::string> GdbRemote::receive_packet(Deadline deadline) {
     if (pending_.size() > kMaxPacket) {
       return fail(ErrorCode::Invalid, "QEMU's gdbstub sent a packet without an end");
     }
-    TRY(socket_.receive(pending_, deadline));
+    TRY(receive_more(deadline));
   }
+}
+
+Result<void> GdbRemote::receive_more(Deadline deadline) {
+  while (check_ && std::chrono::steady_clock::now() < deadline) {
+    const Deadline step = std::min(deadline, std::chrono::steady_clock::now() + kCheckEvery);
+    if (socket_.wait_for(POLLIN, step)) break;
+    if (auto checked = check_(); !checked) {
+      may_have_lost_one_ = true;
+      return checked;
+    }
+  }
+  return socket_.receive(pending_, deadline);
 }
 
 /// The answer to a request. A stop that was reported late may lie before it.
@@ -156,6 +171,7 @@ Result<void> GdbRemote::await_stop() {
   for (unsigned stray = 0; stray < kMaxStrayPackets; ++stray) {
     const std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
+    may_have_lost_one_ = packet.starts_with(kInterrupted);
     if (is_stop(packet)) return {};
   }
   return out_of_step<void>(
@@ -170,6 +186,7 @@ Result<void> GdbRemote::expect_ok() {
 }
 
 Result<void> GdbRemote::attach() {
+  may_have_lost_one_ = false;
   std::string request;
   append_packet(request, "?");
   TRY(socket_.send(request, deadline()));
@@ -236,8 +253,9 @@ void GdbRemote::await_taken() {
 }
 
 Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
+  may_have_lost_one_ = false;
   std::string request;
-  append_packet(request, fmt::format("Hg{:x}", vcpu + 1));  // the stub's threads count from 1
+  append_packet(request, fmt::format("Hg{:x}", vcpu + 1));  // a thread's number in the stub
   append_packet(request, "g");
   TRY(socket_.send(request, deadline()));
   const Result<void> selected = expect_ok();
@@ -263,6 +281,7 @@ Result<void> GdbRemote::set_addresses(Addresses addresses) {
 }
 
 Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory) {
+  may_have_lost_one_ = false;
   // In this order no request goes over what another one, which is still on its way, writes.
   std::vector<CodeWrite> in_order(writes.begin(), writes.end());
   std::ranges::stable_sort(in_order, {}, &CodeWrite::at);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,13 @@ class GdbRemote {
   /// stub from a loaded host.
   explicit GdbRemote(UniqueFd fd, std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
+  /// Asked each half second that an answer takes, where it is set: an error ends the wait.
+  using Check = std::function<Result<void>()>;
+  void set_check(Check check) { check_ = std::move(check); }
+  /// Whether a request may have been lost: the stub takes the first byte of one for an interrupt,
+  /// and drops the rest, if the guest runs. Then that has stopped it.
+  bool may_have_lost_one() const { return may_have_lost_one_; }
+
   /// Connects to the stub of a machine that has not started yet.
   Result<void> attach();
   /// Returns once every vCPU stands still. Io with in_step(): the machine does not run, because the
@@ -48,7 +56,7 @@ class GdbRemote {
 
   // Only while paused:
 
-  /// vCPU numbers count from 0.
+  /// `vcpu`: as QEMU numbers them (cpu-index of QMP): by their slots, of which some may be empty.
   Result<Registers> read_registers(unsigned vcpu);
   /// Writes physical memory, of which `memory` tells what stands between two writes that share a
   /// request. All requests are tried; the error names the first address of the first one that the
@@ -60,6 +68,7 @@ class GdbRemote {
   Deadline deadline() const { return std::chrono::steady_clock::now() + timeout_; }
   Result<std::string> next_packet(Deadline deadline);
   Result<std::string> receive_packet(Deadline deadline);
+  Result<void> receive_more(Deadline deadline);
   Result<std::string> next_answer(Deadline until);
   template <class T>
   Result<T> out_of_step(Result<T> answer);
@@ -72,9 +81,10 @@ class GdbRemote {
 
   PeerSocket socket_;
   std::chrono::milliseconds timeout_;
+  Check check_;
   std::string pending_;  // received, from consumed_ on not yet looked at
   std::size_t consumed_ = 0;
-  bool in_step_ = true;
+  bool in_step_ = true, may_have_lost_one_ = false;
 };
 
 }  // namespace ringside::vmm

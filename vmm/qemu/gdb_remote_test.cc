@@ -369,6 +369,30 @@ TEST(GdbRemote, GivesUpOnAStubThatTakesItsTimeForEachByte) {
   EXPECT_FALSE(gdb.in_step());
 }
 
+TEST(GdbRemote, AsksWhatKeepsAnAnswerAndGivesUpWhereNoneWillCome) {
+  FakePeer stub([](FakePeer& peer) {
+    peer.receive_packet();
+    peer.send(kStopped);  // the guest ran: the request's first byte was an interrupt
+    peer.receive_packet();
+    peer.send(gdb_packet(counted_registers()));
+    peer.receive_until("nothing that is ever sent");
+  });
+  GdbRemote gdb(stub.client(), std::chrono::hours(1));
+  unsigned asked = 0;
+  gdb.set_check([&asked]() -> Result<void> {
+    if (++asked < 2) return {};
+    return fail(ErrorCode::NotFound, "its owner let it run");
+  });
+
+  const auto registers = gdb.read_registers(0);
+
+  ASSERT_FALSE(registers);
+  EXPECT_EQ(registers.error().message, "its owner let it run");
+  EXPECT_EQ(asked, 2U);
+  EXPECT_TRUE(gdb.may_have_lost_one());
+  EXPECT_FALSE(gdb.in_step());
+}
+
 TEST(GdbRemote, GivesUpOnAStubThatSaysNothing) {
   FakePeer stub([](FakePeer& peer) { peer.receive_until("nothing that is ever sent"); });
   GdbRemote gdb(stub.client(), milliseconds(20));

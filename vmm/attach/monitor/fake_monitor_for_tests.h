@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -87,6 +89,11 @@ class FakeMonitor {
     const std::lock_guard lock(mutex_);
     return taken_;
   }
+  /// QEMU's end of the connection to its gdbstub that came last; none when none has come.
+  UniqueFd take_debugger() {
+    const std::lock_guard lock(mutex_);
+    return std::move(debugger_);
+  }
   void set_running(bool running) {
     const std::lock_guard lock(mutex_);
     running_ = running;
@@ -121,6 +128,10 @@ class FakeMonitor {
     say("query-cpus-fast", nlohmann::json::array({{{"cpu-index", 0}, {"thread-id", getpid()}}}));
     say("query-chardev", nlohmann::json::array());
     say("query-memdev", nlohmann::json::array({{{"id", "pc.ram"}, {"size", kLow + kHigh}}}));
+    for (const char* command : {"getfd", "chardev-add", "chardev-remove"}) {
+      say(command, nlohmann::json::object());
+    }
+    say("hmp gdbserver", "");
     say("hmp info mtree", "address-space: memory\r\n");
     say("hmp info mtree -f", tree());
     answers_["query-status"] = [this](const auto&) {
@@ -176,7 +187,7 @@ class FakeMonitor {
       pollfd entry{client_.get(), POLLIN, 0};
       if (poll(&entry, 1, 10) <= 0) continue;
       std::array<char, 4096> chunk;
-      const ssize_t got = read(client_.get(), chunk.data(), chunk.size());
+      const ssize_t got = receive(chunk);
       if (got <= 0) return;
       pending.append(chunk.data(), static_cast<std::size_t>(got));
       for (std::size_t end; (end = pending.find('\n')) != std::string::npos;) {
@@ -184,6 +195,26 @@ class FakeMonitor {
         pending.erase(0, end + 1);
       }
     }
+  }
+
+  /// Also a descriptor, which is the debugger's from then on.
+  ssize_t receive(std::span<char> chunk) {
+    iovec into{chunk.data(), chunk.size()};
+    int fd = -1;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+    msghdr message{};
+    message.msg_iov = &into;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(client_.get(), &message, MSG_CMSG_CLOEXEC);
+    const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+      const std::lock_guard lock(mutex_);
+      debugger_ = UniqueFd(fd);
+    }
+    return got;
   }
 
   void take(const nlohmann::json& request) {
@@ -215,6 +246,7 @@ class FakeMonitor {
   std::byte* ram_ = nullptr;
   UniqueFd listener_, client_;
   std::mutex mutex_;  // all below
+  UniqueFd debugger_;
   std::map<std::string, Answer> answers_;
   std::vector<std::string> taken_;
   std::string next_, behind_next_;

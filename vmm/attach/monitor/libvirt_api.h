@@ -20,23 +20,26 @@
 namespace ringside::vmm {
 
 /// The functions that we call, by libvirt's names and with its types.
-#define RINGSIDE_LIBVIRT_FUNCTIONS(X) \
-  X(virInitialize)                    \
-  X(virSetErrorFunc)                  \
-  X(virGetLastErrorMessage)           \
-  X(virEventRegisterDefaultImpl)      \
-  X(virEventRunDefaultImpl)           \
-  X(virEventAddTimeout)               \
-  X(virEventRemoveTimeout)            \
-  X(virConnectOpenAuth)               \
-  X(virConnectClose)                  \
-  X(virConnectGetType)                \
-  X(virConnectGetURI)                 \
-  X(virDomainLookupByName)            \
-  X(virDomainLookupByUUIDString)      \
-  X(virDomainGetName)                 \
-  X(virDomainGetUUIDString)           \
-  X(virDomainGetState)                \
+#define RINGSIDE_LIBVIRT_FUNCTIONS(X)  \
+  X(virInitialize)                     \
+  X(virSetErrorFunc)                   \
+  X(virGetLastErrorMessage)            \
+  X(virEventRegisterDefaultImpl)       \
+  X(virEventRunDefaultImpl)            \
+  X(virEventAddTimeout)                \
+  X(virEventRemoveTimeout)             \
+  X(virConnectOpenAuth)                \
+  X(virConnectClose)                   \
+  X(virConnectIsAlive)                 \
+  X(virConnectRegisterCloseCallback)   \
+  X(virConnectUnregisterCloseCallback) \
+  X(virConnectGetType)                 \
+  X(virConnectGetURI)                  \
+  X(virDomainLookupByName)             \
+  X(virDomainLookupByUUIDString)       \
+  X(virDomainGetName)                  \
+  X(virDomainGetUUIDString)            \
+  X(virDomainGetState)                 \
   X(virDomainFree)
 #define RINGSIDE_LIBVIRT_QEMU_FUNCTIONS(X)    \
   X(virDomainQemuMonitorCommandWithFiles)     \

@@ -1,7 +1,8 @@
 // A QEMU's monitor through libvirt, which owns the socket: commands as monitor commands of the
 // domain, events as libvirt passes them on. libvirt notes in the domain's log that somebody sent
 // such commands ("tainted: custom-monitor"), and shows the domain as paused where we pause it.
-// Lock: one, for a command at a time; no other lock is taken under it.
+// A libvirtd that ends, and starts again, takes no harm to its QEMUs: a thread looks for it.
+// Locks: one for a command at a time, and under it one for the connection; no others are taken.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "vmm/attach/attach_target.h"
 #include "vmm/attach/monitor/monitor.h"
@@ -29,7 +31,7 @@ class LibvirtMonitor final : public Monitor {
   static Result<std::string> find_state(const DomainTarget& target,
                                         std::chrono::milliseconds timeout);
 
-  const std::string& name() const;
+  const std::string& name() const { return name_; }
   /// The QEMU that libvirt started for the domain. NotFound when it is on another host.
   Result<pid_t> find_process() const;
 
@@ -37,23 +39,34 @@ class LibvirtMonitor final : public Monitor {
   Result<nlohmann::json> execute(std::string_view command,
                                  const nlohmann::json& arguments) override;
   Result<void> pass_descriptor(std::string_view name, int descriptor) override;
-  int event_fd() const override { return arrived_; }
+  int event_fd() const override;
   Result<std::vector<QmpEvent>> take_events() override;
+  std::vector<Change> take_changes() override;
   bool events_are_in_order() const override { return false; }
   /// libvirt has QEMU tell it.
   bool tells_of_migration() const override { return true; }
 
  private:
+  struct Inbox;
   struct Domain;
-  LibvirtMonitor(std::shared_ptr<Domain> domain, std::chrono::milliseconds timeout);
+  struct Search;
+  LibvirtMonitor(std::shared_ptr<Domain> domain, const DomainTarget& target,
+                 std::chrono::milliseconds timeout);
   Result<nlohmann::json> send(std::string_view command, const nlohmann::json& arguments,
                               int descriptor);
 
+  std::shared_ptr<Domain> current_domain();
+
   const std::chrono::milliseconds timeout_;
+  const std::string name_, uuid_, uri_;
+  const std::shared_ptr<Inbox> inbox_;
   std::mutex mutex_;
-  std::shared_ptr<Domain> domain_;  // a call that never ends keeps it
-  int arrived_ = -1;                // the domain's eventfd
-  bool silent_ = false;             // a call has not come back: no more are made
+  bool silent_ = false;  // a call has not come back: no more are made
+
+  std::mutex connection_mutex_;     // what follows
+  std::shared_ptr<Domain> domain_;  // a call that never ends keeps it; null: it is searched for
+  std::shared_ptr<Search> search_;
+  std::vector<Change> changes_;
 };
 
 }  // namespace ringside::vmm

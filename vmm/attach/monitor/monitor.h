@@ -4,6 +4,7 @@
 // Used by the parts of MonitoredMachine. Threads: every function from any.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -19,7 +20,8 @@ class Monitor {
   virtual ~Monitor() = default;
 
   /// The answer's "return" value. Invalid with QEMU's own words when it refused, MachineGone when
-  /// nobody answers any more.
+  /// nobody answers any more. NotFound while the connection is lost and another one is looked for:
+  /// then QEMU may have done what was asked for.
   virtual Result<nlohmann::json> execute(std::string_view command,
                                          const nlohmann::json& arguments) = 0;
   Result<nlohmann::json> execute(std::string_view command) {
@@ -34,6 +36,10 @@ class Monitor {
   virtual int event_fd() const = 0;
   /// The events that have arrived, the oldest first. MachineGone when there will be no more.
   virtual Result<std::vector<QmpEvent>> take_events() = 0;
+  /// How the connection has changed since this was last asked, the oldest first. Events of the time
+  /// between are lost, too.
+  enum class Change : std::uint8_t { Lost, MadeAnew };
+  virtual std::vector<Change> take_changes() { return {}; }
   /// Whether those are among them that QEMU sent before its last answer.
   virtual bool events_are_in_order() const { return true; }
   /// Whether there is an event when its owner begins to save the machine, or to move it.

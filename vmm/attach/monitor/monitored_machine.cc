@@ -19,7 +19,6 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::size_t kMostVcpus = 4096;
 constexpr std::string_view kDevice = "chardev:";
 constexpr std::chrono::seconds kGuardiansMoment{3};
 constexpr std::chrono::milliseconds kLookEvery{20};
@@ -69,6 +68,7 @@ const Refusal* find_status(std::span<const Refusal> table, std::string_view stat
       std::ranges::find_if(table, [&](const Refusal& each) { return status == each.status; });
   return found == table.end() ? nullptr : &*found;
 }
+
 /// The state of a migration as QEMU names it (QEMU docs: interop/qemu-qmp-ref, MigrationStatus);
 /// empty when it knows of none.
 std::string migration_state(Monitor& monitor) {
@@ -94,9 +94,8 @@ Result<void> check_has_arrived(Monitor& monitor, std::string_view status) {
                           migration));
 }
 
-
-  TRY(check_has_arrived(monitor, status));
 Result<void> check_status(Monitor& monitor, std::string_view status) {
+  TRY(check_has_arrived(monitor, status));
   const std::string_view refusal = MonitoredMachine::refusal(status);
   if (!refusal.empty()) return fail(ErrorCode::Unsupported, std::string(refusal));
   if (MonitoredStatus::is_under_way(migration_state(monitor))) {
@@ -171,17 +170,14 @@ std::set<std::int64_t> own_thread_ids(const HostProcess& process) {
   return ids;
 }
 
-/// How many vCPUs there are, which have to be threads of the process: what answers may be somebody
+/// The numbers of the vCPUs, which have to be threads of the process: what answers may be somebody
 /// who only passes on what a QEMU says.
-Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
+Result<std::vector<unsigned>> find_vcpus(Monitor& monitor, const HostProcess& process) {
   const nlohmann::json vcpus = TRY(monitor.execute("query-cpus-fast"));
-  if (!vcpus.is_array() || vcpus.empty() || vcpus.size() > kMostVcpus) {
-    return fail(ErrorCode::Invalid, "QEMU's monitor does not say what vCPUs there are");
-  }
+  const auto numbers = TRY(MonitoredVcpus::read_numbers(vcpus));
   const std::set<std::int64_t> threads = own_thread_ids(process);
   for (const nlohmann::json& vcpu : vcpus) {
-    const auto thread =
-        vcpu.is_object() ? vcpu.value("thread-id", nlohmann::json()) : nlohmann::json();
+    const auto thread = vcpu.value("thread-id", nlohmann::json());
     if (!thread.is_number_integer() || !threads.contains(thread.get<std::int64_t>())) {
       return fail(ErrorCode::Invalid,
                   fmt::format("process {} ({}), which listens there, is not the QEMU that answers: "
@@ -189,7 +185,7 @@ Result<unsigned> count_vcpus(Monitor& monitor, const HostProcess& process) {
                               process.pid(), printable(process.comm())));
     }
   }
-  return static_cast<unsigned>(vcpus.size());
+  return numbers;
 }
 
 /// The option that the owner has given -gdb, where that is in use: a gdbserver over a character
@@ -247,7 +243,7 @@ Result<void> MonitoredMachine::meet(const Access& access) {
   TRY(check_processor(*monitor_));
   TRY(check_readable(*monitor_));
   pid_ = access.pid;
-  vcpu_count_ = TRY(count_vcpus(*monitor_, HostProcess(pid_)));
+  vcpu_numbers_ = TRY(find_vcpus(*monitor_, HostProcess(pid_)));
   accelerator_ = TRY(find_accelerator(*monitor_));
   name_ = TRY(find_name(*monitor_, pid_));
   return {};
@@ -263,8 +259,8 @@ Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Acces
   }
   status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_, stops());
   vcpus_ = std::make_unique<MonitoredVcpus>(
-      vcpu_count_, accelerator_, reach, MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()},
-      std::move(guardian));
+      vcpu_numbers_, accelerator_, reach,
+      MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()}, std::move(guardian));
   return status_->start(pid_);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vmm/attach/attach_lock.h"
 #include "vmm/attach/monitor/monitor.h"
@@ -78,7 +79,7 @@ class MonitoredMachine final : public Machine {
   std::unique_ptr<Monitor> monitor_;
   pid_t pid_ = 0;
   std::string name_;
-  unsigned vcpu_count_ = 0;
+  std::vector<unsigned> vcpu_numbers_;
   Accelerator accelerator_ = Accelerator::Tcg;
   std::optional<std::string> stopped_by_, why_not_stopped_;
   std::unique_ptr<MonitoredRam> ram_;

@@ -8,14 +8,21 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "vmm/attach/attach.h"
 #include "vmm/attach/monitor/fake_monitor_for_tests.h"
+#include "vmm/attach/monitor/monitor_socket.h"
 #include "vmm/base/host_tsc.h"
+#include "vmm/qemu/fake_peer.h"
 
 namespace ringside::vmm {
 namespace {
@@ -90,7 +97,7 @@ TEST(MonitoredMachine, RefusesWhatItCannotTrace) {
 }
 
 TEST(MonitoredMachine, BelievesNoQemuThatIsAnotherProcess) {
-  EXPECT_TRUE(has(refusal("query-cpus-fast", json::array({{{"thread-id", 1}}})),
+  EXPECT_TRUE(has(refusal("query-cpus-fast", json::array({{{"cpu-index", 0}, {"thread-id", 1}}})),
                   "is not the QEMU that answers"));
 }
 
@@ -148,11 +155,12 @@ Result<ObservedMachine> look_at(const FakeMonitor& qemu) {
 }
 
 /// A vCPU in user mode at `rip`, as QEMU prints it.
-std::string printed(std::uint64_t rip) {
+std::string printed(std::uint64_t rip, unsigned number = 0) {
   constexpr const char* kOthers[] = {"RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP",
                                      "RSP", "R8 ", "R9 ", "R10", "R11", "R12", "R13",
                                      "R14", "R15", "CR0", "CR3", "CR4", "EFER"};
-  std::string text = fmt::format("\r\nCPU#0\r\nRIP={:016x} RFL=00000202 [-------] CPL=3\r\n", rip);
+  std::string text =
+      fmt::format("\r\nCPU#{}\r\nRIP={:016x} RFL=00000202 [-------] CPL=3\r\n", number, rip);
   for (const char* name : kOthers) text += fmt::format("{}=0000000000000000\r\n", name);
   for (const char* name : {"CS", "SS", "FS", "GS"}) {
     text += fmt::format("{} =0033 0000000000000000 ffffffff 00a0fb00 DPL=3\r\n", name);
@@ -189,6 +197,241 @@ TEST(MonitoredMachine, IsNotStoppedWhereItsCheckRefuses) {
   EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
 }
 
+/// QEMU's list of vCPUs of these numbers.
+json listed(std::initializer_list<int> numbers) {
+  json vcpus = json::array();
+  for (const int number : numbers) {
+    vcpus.push_back({{"cpu-index", number}, {"thread-id", getpid()}});
+  }
+  return vcpus;
+}
+
+/// QEMU's gdbstub, as a fake monitor lets it be opened, on a thread. `answer` gives what it says to
+/// a request.
+class FakeGdbstub {
+ public:
+  using Answer = std::function<std::string(const std::string& request)>;
+  FakeGdbstub(FakeMonitor& qemu, Answer answer)
+      : thread_([this, &qemu, answer = std::move(answer)] { serve(qemu, answer); }) {}
+  ~FakeGdbstub() {
+    stop_.store(true);
+    thread_.join();
+  }
+
+ private:
+  void serve(FakeMonitor& qemu, const Answer& answer) {
+    UniqueFd client;
+    std::string pending;
+    while (!stop_.load()) {
+      if (UniqueFd next = qemu.take_debugger()) {
+        client = std::move(next);
+        pending.clear();
+      }
+      pollfd entry{client.get(), POLLIN, 0};
+      if (poll(&entry, 1, 5) <= 0) continue;
+      std::array<char, 4096> chunk;
+      const ssize_t got = read(client.get(), chunk.data(), chunk.size());
+      if (got <= 0) {
+        client.reset();
+        continue;
+      }
+      pending.append(chunk.data(), static_cast<std::size_t>(got));
+      for (std::size_t end;
+           (end = pending.find('#')) != std::string::npos && pending.size() >= end + 3;) {
+        const std::string said = answer(pending.substr(0, end).substr(pending.find('$') + 1));
+        (void)!::send(client.get(), said.data(), said.size(), MSG_NOSIGNAL);
+        pending.erase(0, end + 3);
+      }
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+/// A translator of these vCPUs, whose changes of code and registers need its gdbstub.
+void play_translator(FakeMonitor& qemu, std::initializer_list<int> vcpus) {
+  qemu.say("query-kvm", {{"enabled", false}, {"present", true}});
+  qemu.say("query-cpus-fast", listed(vcpus));
+}
+
+TEST(MonitoredMachine, AsksTheGdbstubForVcpusAsQemuNumbersThem) {
+  FakeMonitor qemu;
+  play_translator(qemu, {0, 3});
+  std::mutex mutex;
+  Words asked;
+  FakeGdbstub stub(qemu, [&](const std::string& request) {
+    const std::lock_guard lock(mutex);
+    asked.push_back(request);
+    if (request == "?") return gdb_packet("T05thread:01;");
+    return gdb_packet(request == "g" ? std::string(1216, '0') : "OK");
+  });
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+
+  {
+    auto paused = PausedMachine::pause(*machine->machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+    const auto registers = paused->registers(1);
+    ASSERT_TRUE(registers) << registers.error().message;
+  }
+
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(asked, Words({"?", "Hg4", "g"}));
+}
+
+// The guest runs when a request comes: its first byte stops the guest, and the rest is dropped.
+TEST(MonitoredMachine, IsPausedAgainWhereItsOwnerLetsItRunInAPause) {
+  FakeMonitor qemu;
+  play_translator(qemu, {0});
+  std::atomic<bool> runs{false};
+  FakeGdbstub stub(qemu, [&](const std::string& request) {
+    if (request == "?") return gdb_packet("T05thread:01;");
+    if (request == "g") return gdb_packet(std::string(1216, '0'));
+    if (!runs.exchange(false)) return gdb_packet("OK");
+    qemu.send_event_now("RESUME");
+    qemu.set_running(false);
+    qemu.send_event_now("STOP");
+    return kStopped;
+  });
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  {
+    auto paused = PausedMachine::pause(*machine->machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+    ASSERT_TRUE(paused->registers(0));
+  }
+
+  qemu.set_running(false);
+  qemu.send_event_now("STOP");
+  {
+    auto paused = PausedMachine::pause(*machine->machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+    runs = true;
+    const auto lost = paused->registers(0);
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().code, ErrorCode::NotFound) << lost.error().message;
+    EXPECT_TRUE(has(lost.error().message, "owner let it run while it was paused for us"));
+  }
+  EXPECT_TRUE(comes_true([&] { return qemu.running(); })) << "as its owner wants it";
+
+  auto again = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->registers(0)) << "by a new connection";
+}
+
+/// A way to a QEMU that can be lost, as libvirt's is where its daemon starts anew.
+class LossyMonitor final : public Monitor {
+ public:
+  explicit LossyMonitor(std::unique_ptr<MonitorSocket> qemu) : qemu_(std::move(qemu)) {}
+
+  /// At the next such command. Of a `stop` the answer is lost, QEMU does not see any other.
+  void lose_at(const std::string& command) {
+    const std::lock_guard lock(mutex_);
+    last_ = command;
+  }
+  void come_back() {
+    const std::lock_guard lock(mutex_);
+    is_lost_ = false;
+    changes_.push_back(Change::MadeAnew);
+  }
+
+  using Monitor::execute;
+  Result<json> execute(std::string_view command, const json& arguments) override {
+    const std::lock_guard lock(mutex_);
+    if (is_lost_) return fail(ErrorCode::NotFound, "the daemon has ended");
+    if (command != last_) return qemu_->execute(command, arguments);
+    if (command == "stop") (void)qemu_->execute(command, arguments);
+    is_lost_ = true;
+    last_.clear();
+    changes_.push_back(Change::Lost);
+    return fail(ErrorCode::NotFound, "the connection was closed");
+  }
+  Result<void> pass_descriptor(std::string_view name, int descriptor) override {
+    return qemu_->pass_descriptor(name, descriptor);
+  }
+  int event_fd() const override { return qemu_->event_fd(); }
+  Result<std::vector<QmpEvent>> take_events() override { return qemu_->take_events(); }
+  std::vector<Change> take_changes() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(changes_, {});
+  }
+
+ private:
+  const std::unique_ptr<MonitorSocket> qemu_;
+  std::mutex mutex_;  // what follows
+  std::string last_;
+  bool is_lost_ = false;
+  std::vector<Change> changes_;
+};
+
+/// A machine by a way that can be lost.
+struct LossyMachine {
+  LossyMonitor* way = nullptr;
+  std::unique_ptr<MonitoredMachine> machine;
+};
+
+Result<LossyMachine> attach_lossy(const FakeMonitor& qemu) {
+  auto way = std::make_unique<LossyMonitor>(TRY(MonitorSocket::connect(qemu.path())));
+  LossyMachine made{way.get(), nullptr};
+  made.machine = TRY(MonitoredMachine::attach({std::move(way), getpid(), -1}, CardUse::None));
+  return made;
+}
+
+TEST(MonitoredMachine, GoesOnWhenTheWayThatWasLostInAPauseIsBack) {
+  FakeMonitor qemu;
+  auto lossy = attach_lossy(qemu);
+  ASSERT_TRUE(lossy) << lossy.error().message;
+  Machine& machine = *lossy->machine;
+  {
+    auto paused = PausedMachine::pause(machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+    lossy->way->lose_at("cont");
+  }
+  EXPECT_FALSE(qemu.running());
+  const auto meanwhile = PausedMachine::pause(machine);
+  ASSERT_FALSE(meanwhile);
+  EXPECT_EQ(meanwhile.error().code, ErrorCode::NotFound) << "it may hold later";
+
+  lossy->way->come_back();
+  qemu.send_event_now("RTC_CHANGE");
+
+  EXPECT_TRUE(comes_true([&] { return qemu.running(); }));
+  EXPECT_TRUE(PausedMachine::pause(machine));
+  EXPECT_TRUE(qemu.running());
+  std::string told;
+  for (const std::string& news : machine.status().take_news()) told += news + "\n";
+  EXPECT_TRUE(has(told, "is lost, and looked for")) << told;
+  EXPECT_TRUE(has(told, "is back")) << told;
+}
+
+TEST(MonitoredMachine, GoesOnByItsGdbstubWhereTheWayIsLostInAPause) {
+  for (const char* last : {"cont", "stop"}) {
+    FakeMonitor qemu;
+    play_translator(qemu, {0});
+    FakeGdbstub stub(qemu, [&](const std::string& request) -> std::string {
+      if (request == "?") return gdb_packet("T05thread:01;");
+      if (request == "g") return gdb_packet(std::string(1216, '0'));
+      if (request == "qC") return gdb_packet("QC1");
+      if (request != "c") return gdb_packet("OK");
+      qemu.set_running(true);
+      return "";
+    });
+    auto lossy = attach_lossy(qemu);
+    ASSERT_TRUE(lossy) << lossy.error().message;
+    Machine& machine = *lossy->machine;
+    {
+      auto paused = PausedMachine::pause(machine);
+      ASSERT_TRUE(paused && paused->registers(0));
+    }
+
+    lossy->way->lose_at(last);
+    { const auto paused = PausedMachine::pause(machine); }
+
+    EXPECT_TRUE(comes_true([&] { return qemu.running(); })) << last;
+  }
+}
+
 TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
   FakeMonitor qemu;
   qemu.say("hmp info registers -a", printed(0x1234));
@@ -201,6 +444,68 @@ TEST(ObservedMachine, IsStoppedForItsRegistersAndNeedsNoDebugger) {
   EXPECT_EQ(machine->stopped_by, std::nullopt);
   EXPECT_EQ(machine->limits, Words());
   EXPECT_EQ(qemu.taken(), Words({"stop", "cont"}));
+}
+
+// Of -smp 2,maxcpus=4 with core 3 plugged in QEMU lists the vCPUs 0, 1 and 3.
+TEST(ObservedMachine, NumbersItsVcpusInARowWhereQemuDoesNot) {
+  FakeMonitor qemu;
+  qemu.say("query-cpus-fast", listed({0, 1, 3}));
+  qemu.say("hmp info registers -a", printed(0x10) + printed(0x11, 1) + printed(0x13, 3));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->machine->vcpu_count(), 3U);
+
+  auto paused = PausedMachine::pause(*machine->machine);
+  ASSERT_TRUE(paused) << paused.error().message;
+
+  const auto last = paused->registers(2);
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->rip, 0x13U);
+  EXPECT_FALSE(paused->registers(3));
+}
+
+TEST(ObservedMachine, FollowsVcpusThatArePluggedInAndOut) {
+  FakeMonitor qemu;
+  qemu.say("query-cpus-fast", listed({0, 1}));
+  const auto machine = look_at(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  const auto seen = [&] {
+    std::vector<std::uint64_t> pcs;
+    auto paused = PausedMachine::pause(*machine->machine);
+    EXPECT_TRUE(paused) << paused.error().message;
+    for (unsigned vcpu = 0; vcpu < paused->vcpu_count(); ++vcpu) {
+      const auto registers = paused->registers(vcpu);
+      EXPECT_TRUE(registers) << registers.error().message;
+      if (registers) pcs.push_back(registers->rip);
+    }
+    return pcs;
+  };
+
+  qemu.say("query-cpus-fast", listed({0, 1, 3, 2}));
+  qemu.say("hmp info registers -a",
+           printed(0x10) + printed(0x11, 1) + printed(0x13, 3) + printed(0x12, 2));
+  EXPECT_EQ(seen(), (std::vector<std::uint64_t>{0x10, 0x11, 0x13, 0x12}));
+
+  qemu.say("query-cpus-fast", listed({0, 3, 2}));
+  qemu.say("hmp info registers -a", printed(0x10) + printed(0x13, 3) + printed(0x12, 2));
+  EXPECT_EQ(seen(), (std::vector<std::uint64_t>{0x10, 0x13, 0x12}));
+}
+
+TEST(ObservedMachine, LetsTheGuestGoWhereItsVcpusMakeNoSense) {
+  json many = json::array();
+  for (int n = 0; n < 4097; ++n) many.push_back({{"cpu-index", n}});
+  for (const json& nonsense :
+       {listed({0, 1, 1}), listed({0, 4096}), listed({-1}), listed({}), many, json("no list"),
+        json::array({{{"cpu-index", "0"}}}), json::array({nullptr})}) {
+    FakeMonitor qemu;
+    const auto machine = look_at(qemu);
+    ASSERT_TRUE(machine) << machine.error().message;
+    qemu.say("query-cpus-fast", nonsense);
+
+    EXPECT_FALSE(PausedMachine::pause(*machine->machine)) << nonsense;
+    EXPECT_EQ(qemu.taken(), Words({"stop", "cont"})) << nonsense;
+    EXPECT_TRUE(qemu.running());
+  }
 }
 
 TEST(ObservedMachine, IsLookedAtWhileItRunsFromWhenItIsAskedFor) {
@@ -307,6 +612,31 @@ TEST(ObservedMachine, IsRefusedWhereThereIsNothingToLookAt) {
   EXPECT_TRUE(has(refused("query-status", json::object()), "does not say whether"));
   EXPECT_TRUE(has(refused("query-target", {{"arch", "aarch64"}}), "processor is aarch64"));
   EXPECT_TRUE(has(refused("query-sev", {{"enabled", true}}), "encrypted (SEV)"));
+}
+
+// Whose guardian would hold the monitor until the memory is there, which may be never.
+TEST(ObservedMachine, IsNotStoppedWhileItsMemoryArrives) {
+  const auto refused = [](const char* status, const char* migration, auto look) {
+    FakeMonitor qemu;
+    qemu.say("query-status", {{"status", status}});
+    qemu.say("query-migrate", {{"status", migration}});
+    const auto machine = look(qemu);
+    EXPECT_EQ(qemu.taken(), Words());
+    return machine ? std::string() : machine.error().message;
+  };
+  const auto looked = [](const FakeMonitor& qemu) { return look_at(qemu); };
+  const auto attached = [](const FakeMonitor& qemu) { return attach_to(qemu); };
+
+  for (const char* state : {"postcopy-active", "postcopy-paused", "postcopy-recover"}) {
+    const std::string words =
+        fmt::format("memory still arrives from another host (query-migrate: {})", state);
+    EXPECT_TRUE(has(refused("running", state, looked), words));
+    EXPECT_TRUE(has(refused("paused", state, looked), words));
+    EXPECT_TRUE(has(refused("running", state, attached), words));
+  }
+  EXPECT_TRUE(has(refused("inmigrate", "active", looked), "(query-migrate: active)"));
+  EXPECT_EQ(refused("postmigrate", "postcopy-active", looked), "") << "it is whole where it was";
+  EXPECT_EQ(refused("running", "completed", looked), "");
 }
 
 TEST(ObservedMachine, LacksRegistersThatQemuPrintsAsNonsense) {
@@ -614,31 +944,6 @@ TEST(MonitoredMachine, EndsWithItsGuest) {
     json data;
     MachineState state;
     const char* cause;
-// Whose guardian would hold the monitor until the memory is there, which may be never.
-TEST(ObservedMachine, IsNotStoppedWhileItsMemoryArrives) {
-  const auto refused = [](const char* status, const char* migration, auto look) {
-    FakeMonitor qemu;
-    qemu.say("query-status", {{"status", status}});
-    qemu.say("query-migrate", {{"status", migration}});
-    const auto machine = look(qemu);
-    EXPECT_EQ(qemu.taken(), Words());
-    return machine ? std::string() : machine.error().message;
-  };
-  const auto looked = [](const FakeMonitor& qemu) { return look_at(qemu); };
-  const auto attached = [](const FakeMonitor& qemu) { return attach_to(qemu); };
-
-  for (const char* state : {"postcopy-active", "postcopy-paused", "postcopy-recover"}) {
-    const std::string words =
-        fmt::format("memory still arrives from another host (query-migrate: {})", state);
-    EXPECT_TRUE(has(refused("running", state, looked), words));
-    EXPECT_TRUE(has(refused("paused", state, looked), words));
-    EXPECT_TRUE(has(refused("running", state, attached), words));
-  }
-  EXPECT_TRUE(has(refused("inmigrate", "active", looked), "(query-migrate: active)"));
-  EXPECT_EQ(refused("postmigrate", "postcopy-active", looked), "") << "it is whole where it was";
-  EXPECT_EQ(refused("running", "completed", looked), "");
-}
-
   };
   for (const End& end :
        {End{"SHUTDOWN", {{"reason", "guest-shutdown"}}, MachineState::PoweredOff, ""},

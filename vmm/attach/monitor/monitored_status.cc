@@ -110,7 +110,35 @@ void MonitoredStatus::end(MachineState state, std::string cause) {
 /// Notes what has happened so far. The caller has the lock.
 Result<void> MonitoredStatus::catch_up() {
   for (const QmpEvent& event : TRY(monitor_.take_events())) note(event);
+  for (const Monitor::Change change : monitor_.take_changes()) note(change);
   return {};
+}
+
+void MonitoredStatus::note(Monitor::Change change) {
+  switch (change) {
+    case Monitor::Change::Lost:
+      return tell(
+          "the connection to its libvirt is lost, and looked for: until it is back the guest "
+          "cannot be paused, and `profile` takes no samples");
+    case Monitor::Change::MadeAnew:
+      find_its_state();
+      return tell("the connection to its libvirt is back");
+  }
+}
+
+/// After a time without events.
+void MonitoredStatus::find_its_state() {
+  our_stop_ = our_resume_ = false;
+  const auto answer = monitor_.execute("query-status");
+  if (!answer) return;  // it is lost again
+  const std::string status = json_text(*answer, "status");
+  if (owes_go() && !held_) {
+    our_resume_ = status == "paused";
+    if (!our_resume_ || monitor_.execute("cont")) note_that_it_went();
+    return;
+  }
+  if (status == "running" && stopped_by_owner_) return note_resume();
+  if (status != "running" && !stopped_by_owner_ && !held_) return note_stop();
 }
 
 /// QEMU docs: interop/qemu-qmp-ref, "VM run state", "Migration", "Machines".
@@ -205,6 +233,7 @@ bool MonitoredStatus::has_ended(int wait) const {
 Result<void> MonitoredStatus::ask_for_stop() {
   const auto answer = monitor_.execute("stop");
   if (answer) return {};
+  if (answer.error().code == ErrorCode::NotFound) owes_go_.store(true, std::memory_order_release);
   if (answer.error().code != ErrorCode::MachineGone || has_ended(0))
     return tl::make_unexpected(answer.error());
   stop_may_come_.store(true, std::memory_order_release);
@@ -252,6 +281,9 @@ Result<void> MonitoredStatus::let_guest_go() {
   held_ = false;
   our_resume_ = !broken_;
   const auto gone = monitor_.execute("cont");
+  if (!gone && gone.error().code == ErrorCode::NotFound) {
+    owes_go_.store(true, std::memory_order_release);
+  }
   auto followed = catch_up();
   if (monitor_.events_are_in_order()) our_resume_ = false;
   TRY(gone);
@@ -261,8 +293,26 @@ Result<void> MonitoredStatus::let_guest_go() {
 Result<void> MonitoredStatus::check_still_stopped() {
   const std::lock_guard lock(mutex_);
   TRY(catch_up());
+  return check_not_broken();
+}
+
+Result<void> MonitoredStatus::ask_whether_still_stopped() {
+  const std::lock_guard lock(mutex_);
+  TRY(catch_up());
+  const nlohmann::json answer = TRY(monitor_.execute("query-status"));
+  if (json_text(answer, "status") == "running") broken_ = true;
+  return check_not_broken();
+}
+
+Result<void> MonitoredStatus::check_not_broken() const {
   if (!broken_) return {};
-  return fail(ErrorCode::Io, "the guest's owner let it run while it was paused for us");
+  return fail(ErrorCode::NotFound, "the guest's owner let it run while it was paused for us");
+}
+
+bool MonitoredStatus::was_let_run() {
+  const std::lock_guard lock(mutex_);
+  (void)catch_up();
+  return broken_;
 }
 
 }  // namespace ringside::vmm

@@ -59,8 +59,15 @@ class MonitoredStatus final : public MachineStatus {
   Result<Stopped> stop_guest(const std::function<void()>& before);
   /// After a stop_guest() that gave ByUs.
   Result<void> let_guest_go();
-  /// Io when the owner let the guest run while it was stopped for us.
+  /// Whether the connection was lost while the guest was stopped or let go: it may stand still, and
+  /// is let go when there is a connection again. Somebody who has another way may do so before.
+  bool owes_go() const { return owes_go_.load(std::memory_order_acquire); }
+  void note_that_it_went() { owes_go_.store(false, std::memory_order_release); }
+  /// NotFound when the owner let the guest run while it was stopped for us: another pause may hold.
   Result<void> check_still_stopped();
+  /// The same, when something of the guest's keeps us waiting: QEMU is asked, too.
+  Result<void> ask_whether_still_stopped();
+  bool was_let_run();
   /// Whether a stop that was asked for has not been answered: it comes once the guest's I/O has
   /// ended, and somebody has to let the guest go then.
   bool stop_may_come() const { return stop_may_come_.load(std::memory_order_acquire); }
@@ -68,6 +75,8 @@ class MonitoredStatus final : public MachineStatus {
  private:
   void run();
   Result<void> catch_up();
+  void note(Monitor::Change change);
+  void find_its_state();
   void note(const QmpEvent& event);
   void note_stop();
   void note_resume();
@@ -76,6 +85,7 @@ class MonitoredStatus final : public MachineStatus {
   void look_for_migration();
   bool has_ended(int wait) const;
   Result<void> ask_for_stop();
+  Result<void> check_not_broken() const;
   void end(MachineState state, std::string cause);
   void tell(std::string news);
   void leave(std::string why);
@@ -85,7 +95,7 @@ class MonitoredStatus final : public MachineStatus {
   StopTimes& stop_times_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
-  std::atomic<bool> stop_may_come_{false};
+  std::atomic<bool> stop_may_come_{false}, owes_go_{false};
   std::thread thread_;
 
   std::mutex mutex_;

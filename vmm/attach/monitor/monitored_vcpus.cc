@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,7 @@ namespace ringside::vmm {
 namespace {
 
 constexpr char kDebugger[] = "ringside-gdb";  // our character device, and the descriptor before it
+constexpr unsigned kMostVcpus = 4096;
 constexpr char kForeignDebugger[] = "gdb";  // QEMU's own name for what -gdb, -s and gdbserver make
 
 /// Where the character device `label` leads; empty when there is none.
@@ -41,6 +43,22 @@ Result<void> remove_leftover(Monitor& monitor) {
 
 }  // namespace
 
+Result<std::vector<unsigned>> MonitoredVcpus::read_numbers(const nlohmann::json& vcpus) {
+  std::vector<unsigned> numbers;
+  const std::size_t count = vcpus.is_array() ? vcpus.size() : 0;
+  for (std::size_t i = 0; i < count && i < kMostVcpus; ++i) {
+    const auto number =
+        vcpus[i].is_object() ? vcpus[i].value("cpu-index", nlohmann::json()) : nlohmann::json();
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= kMostVcpus) break;
+    numbers.push_back(number.get<unsigned>());
+  }
+  std::vector<unsigned> sorted = numbers;
+  std::ranges::sort(sorted);
+  const bool differ = std::ranges::adjacent_find(sorted) == sorted.end();
+  if (!numbers.empty() && numbers.size() == count && differ) return numbers;
+  return fail(ErrorCode::Invalid, "QEMU's monitor does not say what vCPUs there are");
+}
+
 Result<bool> MonitoredVcpus::is_out_of_reach(Monitor& monitor, std::string_view label) {
   const auto device = TRY(find_device(monitor, label));
   return !device || device->starts_with("disconnected:fd:");
@@ -64,6 +82,17 @@ Result<bool> MonitoredVcpus::has_foreign_debugger(Monitor& monitor) {
 /// In a pause: a debugger that comes stops the machine, which it then finds stopped.
 Result<void> MonitoredVcpus::open_debugger() {
   if (gdb_ && gdb_->in_step()) return gdb_->forget_stops();
+  return connect_debugger();
+}
+
+/// Takes note where bytes of ours have stopped a guest that its owner had let run: it is to go on.
+template <class T>
+Result<T> MonitoredVcpus::after_debugger(Result<T> answer) {
+  if (gdb_->may_have_lost_one() && parts_.status.was_let_run()) stopped_by_us_ = true;
+  return answer;
+}
+
+Result<void> MonitoredVcpus::connect_debugger() {
   gdb_.reset();
   Monitor& monitor = parts_.monitor;
   TRY(check_debugger_free(monitor));
@@ -85,11 +114,14 @@ Result<void> MonitoredVcpus::open_debugger() {
   const std::string said = TRY(monitor.human(fmt::format("gdbserver chardev:{}", kDebugger)));
   const int debugger = ours.get();
   gdb_.emplace(std::move(ours));
-  const auto attached = gdb_->attach();
-  if (attached && guardian_) return {};
+  gdb_->set_check([this] { return parts_.status.ask_whether_still_stopped(); });
+  const auto attached = after_debugger(gdb_->attach());
+  if (attached && guardian_ && !guards_by_debugger_) return {};
   if (attached) {
+    // Also in the stead of one that has the connection before.
     guardian_.emplace(
         TRY(Guardian::start(debugger, Guardian::Peer::Debugger, Guardian::When::Held)));
+    guards_by_debugger_ = true;
     if (stopped_by_us_) guardian_->hold();
     return {};
   }
@@ -121,17 +153,46 @@ Result<void> MonitoredVcpus::pause() {
       if (guardian_) guardian_->hold();
     });
     stopped_by_us_ = stopped && *stopped == MonitoredStatus::Stopped::ByUs;
-    if (!stopped_by_us_ && guardian_ && !parts_.status.stop_may_come()) guardian_->unhold();
+    if (!stopped && parts_.status.owes_go()) (void)let_go_by_debugger();
+    const bool may_stand = parts_.status.stop_may_come() || parts_.status.owes_go();
+    if (!stopped_by_us_ && guardian_ && !may_stand) guardian_->unhold();
     TRY(stopped);
+  }
+  if (pauses_ == 0) {
+    if (auto found = find_plugged(); !found) {
+      (void)let_go();
+      return found;
+    }
   }
   ++pauses_;
   return {};
 }
 
+/// Nobody tells of a vCPU that is plugged in or out.
+Result<void> MonitoredVcpus::find_plugged() {
+  numbers_ = TRY(read_numbers(TRY(parts_.monitor.execute("query-cpus-fast"))));
+  count_.store(static_cast<unsigned>(numbers_.size()), std::memory_order_release);
+  return {};
+}
+
 Result<void> MonitoredVcpus::let_go() {
   if (!std::exchange(stopped_by_us_, false)) return {};
-  TRY(parts_.status.let_guest_go());
+  auto gone = parts_.status.let_guest_go();
+  if (!gone && parts_.status.owes_go()) gone = let_go_by_debugger();
+  TRY(gone);
   if (guardian_) guardian_->unhold();
+  return {};
+}
+
+/// Where the monitor is lost, and nobody knows whether the guest runs. The gdbstub's connection is
+/// our own.
+Result<void> MonitoredVcpus::let_go_by_debugger() {
+  if (!gdb_) return fail(ErrorCode::NotFound, "there is no way to the machine");
+  TRY(gdb_->forget_stops());
+  const auto stopped = gdb_->pause();  // Io where it stands still already
+  if (!stopped && !gdb_->in_step()) return stopped;
+  TRY(gdb_->resume());
+  parts_.status.note_that_it_went();
   return {};
 }
 
@@ -142,19 +203,21 @@ Result<void> MonitoredVcpus::resume() {
 }
 
 Result<Registers> MonitoredVcpus::registers(unsigned vcpu) {
-  if (vcpu >= count_) return fail(ErrorCode::NotFound, fmt::format("there is no vCPU {}", vcpu));
   const std::lock_guard lock(mutex_);
+  if (vcpu >= numbers_.size()) {
+    return fail(ErrorCode::NotFound, fmt::format("there is no vCPU {}", vcpu));
+  }
   if (reach_ != Reach::LookWhileItRuns) TRY(parts_.status.check_still_stopped());
   // A guest that we stopped must have somebody who lets it go if we die.
   if (reach_ == Reach::All || (stopped_by_us_ && !guardian_)) TRY(open_debugger());
   if (reach_ != Reach::All) return printed_registers(vcpu);
-  return gdb_->read_registers(vcpu);
+  return after_debugger(gdb_->read_registers(numbers_[vcpu]));
 }
 
 /// All in one answer, so that they are as much of one moment as they can be.
 Result<Registers> MonitoredVcpus::printed_registers(unsigned vcpu) {
   if (printed_.empty()) {
-    printed_ = TRY(read_register_dump(TRY(parts_.monitor.human("info registers -a")), count_));
+    printed_ = TRY(read_register_dump(TRY(parts_.monitor.human("info registers -a")), numbers_));
   }
   return printed_[vcpu];
 }
@@ -164,7 +227,7 @@ Result<void> MonitoredVcpus::write(std::span<const CodeWrite> writes) {
   TRY(parts_.status.check_still_stopped());
   if (accelerator_ == Accelerator::Kvm) return write_directly(writes);
   TRY(open_debugger());
-  return gdb_->write_bytes(writes, parts_.memory);
+  return after_debugger(gdb_->write_bytes(writes, parts_.memory));
 }
 
 /// Of one that runs on the processor: entering the guest again makes it fetch what stands there.
@@ -181,9 +244,10 @@ void MonitoredVcpus::let_go_for_good() {
   pauses_ = 0;
   // A machine that has ended needs neither.
   if (gdb_) (void)parts_.monitor.human("gdbserver none");
-  gdb_.reset();
   (void)let_go();
-  if (guardian_ && parts_.status.stop_may_come()) guardian_->outlive_us();
+  gdb_.reset();
+  const bool may_stand = parts_.status.stop_may_come() || parts_.status.owes_go();
+  if (guardian_ && may_stand) guardian_->outlive_us();
   guardian_.reset();
 }
 

@@ -6,6 +6,7 @@
 // Threads: every function from any. Pauses of several threads nest.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -35,14 +36,20 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   enum class Reach : std::uint8_t { All, Look, LookWhileItRuns };
   /// The objects that `parts` names must outlive this. `guardian` lets the guest go when we die in
   /// a pause; without one that is done through the gdbstub, once that is open.
-  MonitoredVcpus(unsigned count, Accelerator accelerator, Reach reach, Parts parts,
+  /// `numbers`: of the vCPUs that there are (see read_numbers()).
+  MonitoredVcpus(std::vector<unsigned> numbers, Accelerator accelerator, Reach reach, Parts parts,
                  std::optional<Guardian> guardian)
-      : count_(count),
+      : numbers_(std::move(numbers)),
+        count_(static_cast<unsigned>(numbers_.size())),
         accelerator_(accelerator),
         reach_(reach),
         parts_(parts),
         guardian_(std::move(guardian)) {}
 
+  /// The numbers that QEMU gives its vCPUs, in its order: those of their slots, of which some may
+  /// be empty. `vcpus`: the answer to query-cpus-fast. Invalid when they are none, too many or not
+  /// different ones.
+  static Result<std::vector<unsigned>> read_numbers(const nlohmann::json& vcpus);
   /// Io, naming who has it, when QEMU's one gdbstub belongs to somebody.
   static Result<void> check_debugger_free(Monitor& monitor);
   /// Whether somebody is connected to the gdbstub that QEMU made for its owner: he would be told of
@@ -55,7 +62,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
   void let_go_for_good();
 
-  unsigned count() const override { return count_; }
+  unsigned count() const override { return count_.load(std::memory_order_acquire); }
   void set_stop_check(const StopCheck& check) override;
   bool look_while_they_run() override;
 
@@ -65,12 +72,20 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Result<Registers> registers(unsigned vcpu) override;
   Result<void> write(std::span<const CodeWrite> writes) override;
   bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
+  Result<void> find_plugged();
   Result<void> open_debugger();
+  Result<void> connect_debugger();
+  template <class T>
+  Result<T> after_debugger(Result<T> answer);
   Result<Registers> printed_registers(unsigned vcpu);
   Result<void> write_directly(std::span<const CodeWrite> writes);
   Result<void> let_go();
+  Result<void> let_go_by_debugger();
 
-  const unsigned count_;
+  // As QEMU numbers them. A vCPU's number elsewhere is its place here; those after one that is
+  // unplugged move up.
+  std::vector<unsigned> numbers_;
+  std::atomic<unsigned> count_;
   const Accelerator accelerator_;
   Reach reach_;
   Parts parts_;
@@ -80,7 +95,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   std::optional<GdbRemote> gdb_;
   std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
   unsigned pauses_ = 0;             // PausedMachines alive
-  bool stopped_by_us_ = false, turned_away_ = false;
+  bool stopped_by_us_ = false, turned_away_ = false, guards_by_debugger_ = false;
 };
 
 }  // namespace ringside::vmm

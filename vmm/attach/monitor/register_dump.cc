@@ -83,18 +83,20 @@ std::optional<Registers> read_vcpu(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<Registers>> read_register_dump(std::string_view text, unsigned count) {
+Result<std::vector<Registers>> read_register_dump(std::string_view text,
+                                                  std::span<const unsigned> numbers) {
   std::string clean(text);
   std::erase(clean, '\r');
   std::string_view rest = clean;
   std::vector<Registers> all;
   constexpr std::string_view kHead = "CPU#";
-  while (all.size() < count) {
+  while (all.size() < numbers.size()) {
     const std::size_t head = rest.find(kHead);
     if (head == std::string_view::npos) break;
     rest.remove_prefix(head + kHead.size());
     const std::size_t number = rest.find('\n');
-    if (number == std::string_view::npos || rest.substr(0, number) != std::to_string(all.size())) {
+    if (number == std::string_view::npos ||
+        rest.substr(0, number) != std::to_string(numbers[all.size()])) {
       break;
     }
     rest.remove_prefix(number + 1);
@@ -102,7 +104,7 @@ Result<std::vector<Registers>> read_register_dump(std::string_view text, unsigne
     if (!registers) break;
     all.push_back(*registers);
   }
-  if (all.size() == count && rest.find(kHead) == std::string_view::npos) return all;
+  if (all.size() == numbers.size() && rest.find(kHead) == std::string_view::npos) return all;
   return fail(ErrorCode::Invalid,
               fmt::format("QEMU does not print the registers of vCPU {} as it should", all.size()));
 }

@@ -4,6 +4,7 @@
 // Pure. Hostile input: the text is a compromised QEMU's.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace ringside::vmm {
 
-/// Those of `count` vCPUs, in order. Invalid when the text is not of just these, or lacks a
-/// register.
-Result<std::vector<Registers>> read_register_dump(std::string_view text, unsigned count);
+/// Those of the vCPUs that QEMU numbers so, in this order. Invalid when the text is not of just
+/// these, or lacks a register.
+Result<std::vector<Registers>> read_register_dump(std::string_view text,
+                                                  std::span<const unsigned> numbers);
 
 }  // namespace ringside::vmm

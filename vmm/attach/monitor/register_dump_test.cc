@@ -42,8 +42,10 @@ const std::string kReset =
     "CR0=60000010 CR2=00000000 CR3=00000000 CR4=00000000\r\n"
     "EFER=0000000000000000\r\n";
 
+constexpr unsigned kOne[] = {0}, kTwo[] = {0, 1}, kHole[] = {0, 3};
+
 TEST(RegisterDump, IsReadVcpuByVcpu) {
-  const auto read = read_register_dump("\r\nCPU#0\r\n" + kIdle + "\r\nCPU#1\r\n" + kReset, 2);
+  const auto read = read_register_dump("\r\nCPU#0\r\n" + kIdle + "\r\nCPU#1\r\n" + kReset, kTwo);
 
   ASSERT_TRUE(read.has_value()) << read.error().message;
   Registers idle;
@@ -83,21 +85,31 @@ TEST(RegisterDump, IsReadVcpuByVcpu) {
   EXPECT_EQ((*read)[1], reset);
 }
 
+TEST(RegisterDump, IsOfTheVcpusThatQemuNumbersSo) {
+  const std::string text = "CPU#0\n" + kIdle + "CPU#3\n" + kReset;
+
+  const auto read = read_register_dump(text, kHole);
+
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ((*read)[1].rip, 0xfff0U);
+  EXPECT_FALSE(read_register_dump(text, kTwo).has_value());
+}
+
 TEST(RegisterDump, WithAnyLineMissingOrMoreVcpusThanThereAreIsRefused) {
   const std::string whole = "CPU#0\n" + kIdle;
-  ASSERT_TRUE(read_register_dump(whole, 1).has_value());
+  ASSERT_TRUE(read_register_dump(whole, kOne).has_value());
 
   for (const char* name : {"RAX=", "R15=", "RIP=", "RFL=", "CS =", "GS =", "CR3=", "EFER="}) {
     std::string without = whole;
     without.replace(without.find(name), 3, "X");
-    EXPECT_FALSE(read_register_dump(without, 1).has_value()) << name;
+    EXPECT_FALSE(read_register_dump(without, kOne).has_value()) << name;
   }
-  EXPECT_FALSE(read_register_dump(whole, 2).has_value());
-  EXPECT_FALSE(read_register_dump(whole + "CPU#1\n" + kIdle, 1).has_value());
-  EXPECT_FALSE(read_register_dump("CPU#1\n" + kIdle, 1).has_value());
-  EXPECT_FALSE(read_register_dump("", 1).has_value());
+  EXPECT_FALSE(read_register_dump(whole, kTwo).has_value());
+  EXPECT_FALSE(read_register_dump(whole + "CPU#1\n" + kIdle, kOne).has_value());
+  EXPECT_FALSE(read_register_dump("CPU#1\n" + kIdle, kOne).has_value());
+  EXPECT_FALSE(read_register_dump("", kOne).has_value());
   for (std::size_t cut = 0; cut < whole.find("FCW"); cut += 7) {
-    (void)read_register_dump(whole.substr(0, cut), 1);
+    (void)read_register_dump(whole.substr(0, cut), kOne);
   }
 }
 
