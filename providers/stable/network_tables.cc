@@ -173,8 +173,9 @@ constexpr StableProbe kUdp[] = {
      "socket != 0 && ip->protocol == 17"},
     {"send", Entry, "ip6_finish_output", kUdp6Sent, kUdpArguments,
      "socket != 0 && ip6->nexthdr == 17"},
-    {"receive", Entry, "udp_queue_rcv_skb", kUdpReceived, kUdpArguments},
-    {"receive", Entry, "udpv6_queue_rcv_skb", kUdpReceived, kUdpArguments},
+    // Datagrams that were joined on the way (GRO, or UDP_SEGMENT over lo) are cut up there.
+    {"receive", Entry, "udp_queue_rcv_one_skb|udp_queue_rcv_skb", kUdpReceived, kUdpArguments},
+    {"receive", Entry, "udpv6_queue_rcv_one_skb|udpv6_queue_rcv_skb", kUdpReceived, kUdpArguments},
 };
 
 constexpr StableTable kNetworkTables[] = {{"ip", kIp}, {"tcp", kTcp}, {"udp", kUdp}};

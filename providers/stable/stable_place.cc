@@ -102,7 +102,7 @@ Result<std::unique_ptr<StablePlace>> StablePlace::make(const StableProbe& probe,
   PlaceCompiler compiler(kernel, end_of(probe.kind));
   auto place = std::make_unique<StablePlace>(probe, kernel);
   for (const NativeValue& part : probe.parts) {
-    TRY(compiler.define(part.name, part.type, part.value));
+    TRY(define(compiler, part, probe, kernel, places));
   }
   for (const NativeValue& native : probe.natives) {
     auto made = TRY(define(compiler, native, probe, kernel, places));
