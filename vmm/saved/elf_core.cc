@@ -138,13 +138,21 @@ Result<void> CoreReader::read_headers() {
     const auto section = read_one<Section>(fd_, header->e_shoff);
     count = section ? section->sh_info : 0;
   }
-  if (count == 0 || count > ElfCore::kMaxSegments || header->e_phentsize != sizeof(Segment)) {
+  if (count == 0 || header->e_phentsize != sizeof(Segment)) {
     return fail(ErrorCode::Invalid, "its ELF header is damaged");
   }
-  std::vector<Segment> segments(count);
-  if (header->e_phoff > size_ ||
-      !read_at(fd_, header->e_phoff, std::as_writable_bytes(std::span(segments)))) {
+  if (header->e_phoff > size_ || count > (size_ - header->e_phoff) / sizeof(Segment)) {
     return fail(ErrorCode::Invalid, "it ends within its ELF headers");
+  }
+  if (count > ElfCore::kMaxSegments) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("it has {} segments, and {} are the most; dump the guest without "
+                            "paging (no -p)",
+                            count, ElfCore::kMaxSegments));
+  }
+  std::vector<Segment> segments(count);
+  if (!read_at(fd_, header->e_phoff, std::as_writable_bytes(std::span(segments)))) {
+    return fail(ErrorCode::Io, "its ELF headers cannot be read");
   }
   for (const Segment& segment : segments) {
     Elf64_Phdr& wide = headers_.emplace_back();

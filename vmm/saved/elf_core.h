@@ -23,8 +23,9 @@
 namespace ringside::vmm {
 
 struct ElfCore {
-  /// More than these no machine has.
-  static constexpr std::size_t kMaxSegments = 65536, kMaxVcpus = 8192, kMaxNoteBytes = 64 << 20;
+  /// More than these no machine has. A dump by its virtual memory (dump-guest-memory -p) has a
+  /// segment for each run of pages: some 66,000 for a GiB.
+  static constexpr std::size_t kMaxSegments = 8 << 20, kMaxVcpus = 8192, kMaxNoteBytes = 64 << 20;
 
   /// [base, base + size) of guest-physical memory lies from `offset` on in the file.
   struct Segment {

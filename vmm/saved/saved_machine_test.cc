@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 
 namespace ringside::vmm {
 namespace {
+
+/// Before the program headers.
+constexpr std::size_t kHeaders = sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr);
 
 /// A file that goes with the test.
 class File {
@@ -53,6 +57,11 @@ class CoreBuilder {
     }
     return *this;
   }
+  /// Names the page again that was put as number `which`.
+  CoreBuilder& again(std::uint64_t at, std::uint64_t which) {
+    segments_.push_back({at, which * 4096, 4096});
+    return *this;
+  }
   std::vector<std::byte> build(std::uint16_t type = ET_CORE) const {
     Elf64_Ehdr head{};
     std::memcpy(head.e_ident, ELFMAG, SELFMAG);
@@ -62,10 +71,16 @@ class CoreBuilder {
     head.e_machine = EM_X86_64;
     head.e_phoff = sizeof head;
     head.e_phentsize = sizeof(Elf64_Phdr);
-    head.e_phnum = static_cast<std::uint16_t>(1 + segments_.size());
+    const std::uint64_t count = 1 + segments_.size();
+    Elf64_Shdr first{};  // has the number where the header has no room for it
+    first.sh_info = static_cast<std::uint32_t>(count);
+    head.e_phoff += sizeof first;
+    head.e_shoff = sizeof head;
+    head.e_phnum = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, PN_XNUM));
     std::vector<std::byte> file;
     add(file, &head, sizeof head);
-    const std::uint64_t notes_at = sizeof head + head.e_phnum * sizeof(Elf64_Phdr);
+    add(file, &first, sizeof first);
+    const std::uint64_t notes_at = sizeof head + sizeof first + count * sizeof(Elf64_Phdr);
     Elf64_Phdr notes{};
     notes.p_type = PT_NOTE;
     notes.p_offset = notes_at;
@@ -192,8 +207,8 @@ TEST(SavedMachine, QemusNotesTellControlRegistersAsWell) {
 
 TEST(SavedMachine, DamagedCoresAreRefusedInOneLine) {
   const auto whole = CoreBuilder().note("CORE", NT_PRSTATUS, status(1, 2)).page(0, 'a').build();
-  for (const std::size_t size : {std::size_t{20}, sizeof(Elf64_Ehdr), sizeof(Elf64_Ehdr) + 60,
-                                 sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr) + 100}) {
+  for (const std::size_t size : {std::size_t{20}, sizeof(Elf64_Ehdr), kHeaders + 60,
+                                 kHeaders + 2 * sizeof(Elf64_Phdr) + 100}) {
     const File file({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
     const auto machine = SavedMachine::open(file.path());
 
@@ -207,9 +222,26 @@ TEST(SavedMachine, DamagedCoresAreRefusedInOneLine) {
   EXPECT_FALSE(SavedMachine::open("/dev/null").has_value());
 }
 
+TEST(SavedMachine, ADumpByVirtualMemoryHasMoreSegmentsThanItsHeaderCanCount) {
+  CoreBuilder builder;
+  constexpr std::uint64_t kCount = 66'500;
+  builder.page(0x1000, 'a').page(0x3000, 'c');
+  for (std::uint64_t i = 2; i < kCount; ++i) builder.again(0x1000 + (i % 2) * 0x2000, i % 2);
+  auto core = builder.build();
+  const File file(core);
+  auto machine = SavedMachine::open(file.path());
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
+  EXPECT_EQ(mark_at(**machine, 0x1000), 'a');
+  EXPECT_EQ(mark_at(**machine, 0x3000), 'c');
+
+  put(core, sizeof(Elf64_Ehdr) + offsetof(Elf64_Shdr, sh_info), std::uint32_t{1} << 31);
+  const File liar(core);
+  EXPECT_FALSE(SavedMachine::open(liar.path()).has_value());
+}
+
 TEST(SavedMachine, LyingHeadersNeverLeadBehindTheFile) {
   auto core = CoreBuilder().page(0x1000, 'a').page(0x8000, 'b').build();
-  const std::size_t first = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);
+  const std::size_t first = kHeaders + sizeof(Elf64_Phdr);
   put(core, first + offsetof(Elf64_Phdr, p_filesz), std::uint64_t{1} << 63);
   put(core, first + sizeof(Elf64_Phdr) + offsetof(Elf64_Phdr, p_paddr), ~std::uint64_t{4095});
   const File file(core);
