@@ -80,6 +80,10 @@ class Printer {
       case Kind::Pointer:
       case Kind::Enum: break;
     }
+    if (const auto wide = read_wide(shape, bytes, bit_width)) {
+      out_ += int128_text(*wide);
+      return;
+    }
     std::uint64_t bits = 0;
     if (!read_scalar(shape, bytes, bit_offset, bit_width, bits)) {
       out_ += kMissing;
@@ -239,6 +243,19 @@ bool read_scalar(const TypeShape& shape, Bytes bytes, std::uint32_t bit_offset,
     if (negative) value |= ~std::uint64_t{0} << width;
   }
   return true;
+}
+
+std::optional<std::array<std::uint64_t, 2>> read_wide(const TypeShape& shape, Bytes bytes,
+                                                      std::uint32_t bit_width) {
+  if (shape.kind != Kind::Integer || shape.size != 16 || bit_width != 0 || bytes.size() < 16) {
+    return std::nullopt;
+  }
+  return std::array{unsigned_value(bytes.first(8)), unsigned_value(bytes.subspan(8, 8))};
+}
+
+std::string int128_text(const std::array<std::uint64_t, 2>& wide) {
+  if (wide[1] != 0) return fmt::format("0x{:x}{:016x}", wide[1], wide[0]);
+  return wide[0] != 0 ? fmt::format("0x{:x}", wide[0]) : "0";
 }
 
 std::string quoted(std::string_view text) {

@@ -3,7 +3,9 @@
 // Does not: read the guest. Only what was recorded is printed, so pointers stay numbers.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,13 @@ std::string type_name(const dif::ValueType& type);
 /// `bytes`; `bit_width` 0 means the whole type. False when the bytes do not hold it.
 bool read_scalar(const dif::TypeShape& shape, Bytes bytes, std::uint32_t bit_offset,
                  std::uint32_t bit_width, std::uint64_t& value);
+
+/// The bits of an __int128, whole: low half, high half. Empty for other types, bit-fields, and
+/// where the bytes do not hold it.
+std::optional<std::array<std::uint64_t, 2>> read_wide(const dif::TypeShape& shape, Bytes bytes,
+                                                      std::uint32_t bit_width);
+/// In hexadecimal digits after "0x", without zeros in front.
+std::string int128_text(const std::array<std::uint64_t, 2>& wide);
 
 /// Whether the type holds text; uint8_t and unsigned char hold numbers.
 bool is_character(const dif::TypeShape& shape);

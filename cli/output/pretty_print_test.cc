@@ -46,7 +46,9 @@ class PrettyPrint : public testing::Test {
     kInner,
     kInts,
     kOuter,
-    kPair
+    kPair,
+    kWide,
+    kSignedWide
   };
 
   PrettyPrint() {
@@ -73,7 +75,9 @@ class PrettyPrint : public testing::Test {
                inner,
                array("int [2]", kInt, 2, 8),
                outer,
-               array("struct inner [2]", kInner, 2, 16)};
+               array("struct inner [2]", kInner, 2, 16),
+               scalar(Kind::Integer, "unsigned __int128", 16),
+               scalar(Kind::Integer, "__int128", 16, true)};
   }
 
   std::string print(std::uint32_t shape, Bytes bytes) const {
@@ -88,6 +92,16 @@ class PrettyPrint : public testing::Test {
 
   std::vector<TypeShape> shapes_;
 };
+
+TEST_F(PrettyPrint, IntegersOf128BitsAreWhole) {
+  using Halves = std::array<std::uint64_t, 2>;
+  EXPECT_EQ(print(kWide, Halves{0x1234, 0}), "unsigned __int128 0x1234");
+  EXPECT_EQ(print(kWide, Halves{5, 0xab}), "unsigned __int128 0xab0000000000000005");
+  EXPECT_EQ(print(kSignedWide, Halves{0, 0}), "__int128 0");
+  EXPECT_EQ(print(kSignedWide, Halves{~0ULL - 1, ~0ULL}),
+            "__int128 0xfffffffffffffffffffffffffffffffe");
+  EXPECT_EQ(print(kWide, std::uint64_t{5}), "unsigned __int128 ...") << "half was recorded";
+}
 
 TEST_F(PrettyPrint, ScalarsAreHexadecimalBehindTheirType) {
   EXPECT_EQ(print(kInt, 26), "int 0x1a");

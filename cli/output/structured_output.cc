@@ -60,6 +60,12 @@ class ShapeTree {
       case ShapeKind::Pointer:
       case ShapeKind::Enum: break;
     }
+    if (const auto wide = read_wide(shape, bytes, bit_width)) {
+      const auto [low, high] = *wide;
+      const bool is_negative = shape.is_signed && low >> 63 != 0;
+      if (high == (is_negative ? ~std::uint64_t{0} : 0)) return number(low, shape.is_signed);
+      return int128_text(*wide);  // JSON's readers lose the digits of such numbers
+    }
     std::uint64_t bits = 0;
     if (!read_scalar(shape, bytes, bit_offset, bit_width, bits)) return nullptr;
     if (shape.kind == ShapeKind::Pointer) return fmt::format("0x{:x}", bits);

@@ -166,6 +166,27 @@ TEST_F(Structured, JsonIsOneDocumentThatItsSchemaAllows) {
     {"exit": 3}])"));
 }
 
+TEST_F(Structured, AnIntegerOf128BitsIsANumberWhere64HoldIt) {
+  settings_.format = OutputFormat::JsonLines;
+  dif::TypeShape wide;
+  wide.kind = dif::TypeShape::Kind::Integer;
+  wide.name = "unsigned __int128";
+  wide.size = 16;
+  program_.mutable_program().shapes = {wide};
+  auto print = action(ActionKind::Print);
+  print.shapes = {0};
+  const ValueType bytes{ValueKind::Bytes, false, 16};
+  const auto ecb = program_.add({"fbt", "vmlinux", "vfs_read", "entry"}, {print, print},
+                                {{0, 0, 0, 16, bytes}, {1, 0, 16, 16, bytes}});
+  fire(ecb, std::array<std::uint64_t, 4>{7, 0, 5, 0xab});
+  output().finish();
+
+  const Json tree = Json::parse(OutputFixture::text());
+
+  EXPECT_EQ(tree["output"][0]["value"], 7) << tree.dump();
+  EXPECT_EQ(tree["output"][1]["value"], "0xab0000000000000005") << tree.dump();
+}
+
 TEST_F(Structured, FaultsDropsAndLateAggregationsAreRecords) {
   const Json probes = Json::parse(everything(OutputFormat::Json))["dtrace"]["probes"];
 
