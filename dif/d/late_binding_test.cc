@@ -68,6 +68,10 @@ class Kernel final : public Environment {
     if (layout.has_age) worker.push_back({"age", type("int"), layout.age * 8, 0});
     worker_ = types_.add_struct(TypeKind::Struct, "worker", layout.worker_size, worker);
     types_.index(worker_);
+    // With a flexible array alone, and with nothing: GNU C's sizes of both are 0.
+    const Member tail[] = {{"args", types_.array_of(type("long"), 0), 0, 0}};
+    types_.index(types_.add_struct(TypeKind::Struct, "raw_args", 0, tail));
+    types_.index(types_.add_struct(TypeKind::Struct, "nothing", 0, {}));
     std::vector<Enumerator> states = {{"IDLE", 0}};
     if (layout.has_busy) states.push_back({"BUSY", layout.busy});
     types_.index(types_.add_enum("state", 4, true, states));
@@ -209,6 +213,9 @@ TEST(LateBinding, SizesOffsetsAndEnumeratorsAreEachKernels) {
             "64 129 / 128 257");
   EXPECT_EQ(both("trace(offsetof(struct worker, desk)); trace(sizeof(args[0]->name));"),
             "24 16 / 48 24");
+  EXPECT_EQ(both("trace(sizeof(struct nothing)); trace(sizeof(struct raw_args)); "
+                 "trace(offsetof(struct raw_args, args));"),
+            "0 0 0 / 0 0 0");
   EXPECT_EQ(both("trace(BUSY); trace(BUSY == 2); trace(-BUSY); trace((int)BUSY + 1);"),
             "2 1 -2 3 / 9 0 -9 10");
   EXPECT_EQ(both("trace(IDLE == 0 ? 1 : 2);"), "1 / 1");

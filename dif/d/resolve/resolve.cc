@@ -227,6 +227,18 @@ Checked<void> Resolver::cast(Expr* e) {
   return fold(types_, e);
 }
 
+namespace {
+
+/// GNU C has structures without members, or with a flexible array alone: sizeof is 0. Also arrays
+/// of them.
+bool is_empty_struct(const Types& types, TypeId id) {
+  for (unsigned depth = 0; depth < 64 && types.is_array(id); ++depth) id = types.referent(id);
+  const bool is_complete = types.is_struct(id) && types.kind(id) != TypeKind::Forward;
+  return is_complete && types.measure(id) == 0;
+}
+
+}  // namespace
+
 Checked<void> Resolver::size_of(Expr* e) {
   TypeId type;
   if (e->kind == ExprKind::SizeofType) {
@@ -246,7 +258,7 @@ Checked<void> Resolver::size_of(Expr* e) {
                                                 : types_.size(type);
   if (e->kind == ExprKind::SizeofExpr && e->a->kind == ExprKind::String)
     size = e->a->text->size() + 1;
-  if (size == 0) {
+  if (size == 0 && !is_empty_struct(types_, type)) {
     return complain("D_SIZEOF_TYPE", e->at,
                     fmt::format("cannot apply sizeof to an operand of type {}", types_.name(type)));
   }
@@ -257,7 +269,7 @@ Checked<void> Resolver::size_of(Expr* e) {
 
 Checked<void> Resolver::offset_of(Expr* e) {
   const TypeId type = TRY(declared_.type_name(*e->type_name));
-  if (!types_.is_struct(type) || types_.measure(type) == 0) {
+  if (!types_.is_struct(type) || (types_.measure(type) == 0 && !is_empty_struct(types_, type))) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
   }
   e->container = type;
