@@ -105,9 +105,35 @@ Result<void> check_status(Monitor& monitor, std::string_view status) {
   return {};
 }
 
+/// The drive whose error has stopped the guest, and what is wrong with it; empty where QEMU does
+/// not say. BlockInfo of qapi/block-core.json.
+std::string find_failed_drive(Monitor& monitor) {
+  const auto drives = monitor.execute("query-block");
+  if (!drives || !drives->is_array()) return {};
+  for (const nlohmann::json& drive : *drives) {
+    const std::string error = json_text(drive, "io-status");
+    if (error != "nospace" && error != "failed") continue;
+    std::string name = json_text(drive, "device");
+    if (name.empty()) name = json_text(drive, "qdev");
+    const auto inserted = drive.find("inserted");
+    const std::string file = inserted != drive.end() ? json_text(*inserted, "file") : "";
+    std::string text = fmt::format("its drive {:.60}", printable(name));
+    if (!file.empty()) text += fmt::format(" ({:.200})", printable(file));
+    return text + (error == "nospace" ? " has no space left on the host (nospace): make room, then "
+                                        "let it go on (cont, virsh resume)"
+                                      : " has failed on the host");
+  }
+  return {};
+}
+
 /// Empty when it runs. Where there is no guest yet, nobody can look at one.
-Result<std::optional<std::string>> find_why_stopped(std::string_view status) {
+Result<std::optional<std::string>> find_why_stopped(Monitor& monitor, std::string_view status) {
   if (status == "running") return std::nullopt;
+  if (status == "io-error") {
+    if (const std::string drive = find_failed_drive(monitor); !drive.empty()) {
+      return "QEMU has stopped it: " + drive;
+    }
+  }
   if (const Refusal* why = find_status(kStoppedStates, status)) return why->why;
   if (const Refusal* why = find_status(kRefusals, status)) {
     return fail(ErrorCode::Unsupported, why->why);
@@ -270,7 +296,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access
   machine->lock_ = std::move(lock);
   const std::string status = TRY(ask_status(*machine->monitor_));
   TRY(check_status(*machine->monitor_, status));
-  machine->stopped_by_ = TRY(find_why_stopped(status));
+  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
   TRY(machine->meet(access));
   TRY(await_gdbserver(*machine->monitor_, HostProcess(access.pid)));
   TRY(machine->take_up(access, MonitoredRam::Access::Write, MonitoredVcpus::Reach::All, card));
@@ -284,7 +310,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   if (lock) machine->lock_ = std::move(*lock);
   const std::string status = TRY(ask_status(*machine->monitor_));
   TRY(check_has_arrived(*machine->monitor_, status));
-  machine->stopped_by_ = TRY(find_why_stopped(status));
+  machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));

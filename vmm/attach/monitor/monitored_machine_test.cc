@@ -599,6 +599,32 @@ TEST(ObservedMachine, SaysWhyItStandsStill) {
   EXPECT_TRUE(has(why("colo"), "QEMU has stopped it (colo)"));
 }
 
+TEST(ObservedMachine, NamesTheDriveWhoseErrorHasStoppedIt) {
+  const auto why = [](const json& drives) {
+    FakeMonitor qemu;
+    qemu.say("hmp info registers -a", printed(0x1234));
+    qemu.say("query-status", {{"status", "io-error"}});
+    qemu.say("query-block", drives);
+    const auto machine = look_at(qemu);
+    EXPECT_TRUE(machine) << machine.error().message;
+    return machine ? machine->stopped_by.value_or("it runs") : std::string();
+  };
+  const json good = {{"device", "cd0"}, {"io-status", "ok"}};
+  const json broken = {{"device", "d\x1b"}, {"io-status", "failed"}};
+  const json full = {{"device", ""},
+                     {"qdev", "disk0"},
+                     {"io-status", "nospace"},
+                     {"inserted", {{"file", "/v/d.img"}}}};
+
+  EXPECT_TRUE(has(why(json::array({good, full})),
+                  "its drive disk0 (/v/d.img) has no space left on the host"));
+  EXPECT_TRUE(has(why(json::array({broken})), "its drive d? has failed on the host"));
+  for (const json& nonsense : {json(good), json::array({good}), json::array({5}),
+                               json::array({json{{"io-status", 7}, {"inserted", 3}}})}) {
+    EXPECT_TRUE(has(why(nonsense), "error of a disk on the host")) << nonsense.dump();
+  }
+}
+
 TEST(ObservedMachine, IsRefusedWhereThereIsNothingToLookAt) {
   const auto refused = [](const std::string& command, const json& answer) {
     FakeMonitor qemu;
