@@ -140,6 +140,7 @@ class LinuxKernel final : public Kernel {
     return GuestVirt(TRY(load<std::uint64_t>(kernel, at)));
   }
 
+  Result<std::unique_ptr<Kernel>> open_crashed() const;
   Result<bool> refresh_modules() override;
   Result<LateModule> admit_module(GuestVirt structure) override;
   void end_set_up() override;
@@ -465,6 +466,26 @@ void Kernel::note_omission(std::string text) {
   if (omitted_.size() >= kMostTold || !omitted_.insert(text).second) return;
   omissions_.push_back(std::move(text));
   if (omitted_.size() == kMostTold) omissions_.push_back("more was left out, and is not told");
+}
+
+/// elfcorehdr_addr (kernel/crash_dump.c) is where elfcorehdr= on its command line says, and all
+/// ones in a kernel that was not started so: what the memory says of a crash is forged then.
+Result<std::unique_ptr<Kernel>> LinuxKernel::open_crashed() const {
+  const auto header = image_value<std::uint64_t>(memory_, symbols_, "elfcorehdr_addr");
+  const bool is_crash_kernel = header && *header != UINT64_MAX;
+  if (!is_crash_kernel || !memory_.crashed()) {
+    return fail(ErrorCode::NotFound, "this kernel was not started by one that crashed");
+  }
+  auto kernel = std::make_unique<LinuxKernel>(*memory_.crashed(), Boot::AnyStage);
+  TRY(kernel->set_up());
+  return kernel;
+}
+
+Result<std::unique_ptr<Kernel>> open_crashed_kernel(const Kernel& running) {
+  // Others, as those of files and of tests, were not found in the memory of a machine.
+  const auto* found = dynamic_cast<const LinuxKernel*>(&running);
+  if (found != nullptr) return found->open_crashed();
+  return fail(ErrorCode::NotFound, "this kernel was not found in a machine");
 }
 
 Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot) {

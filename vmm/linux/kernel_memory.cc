@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
+#include <set>
 
 #include "vmm/arch/arch.h"
 
@@ -90,20 +94,61 @@ std::vector<std::byte> KernelMemory::copy_whole_image() const {
   return bytes;
 }
 
+bool runs_on(const vmm::GuestMemory& memory, const Registers& registers,
+             const vmm::PageTable& table) {
+  const auto ours = image_root_entry(memory, table.root);
+  const std::uint64_t cr3 = registers.cr3 & ~table.encryption_mask;
+  return ours && (image_root_entry(memory, arch::root_of(cr3)) == ours ||
+                  image_root_entry(memory, arch::kernel_half_root(cr3)) == ours);
+}
+
 namespace {
 
-/// Whether a vCPU runs on page tables that share this kernel's image mapping.
+/// Whether a vCPU runs this kernel.
 Result<bool> is_in_use(vmm::PausedMachine& machine, const KernelMemory& kernel) {
-  const auto ours = image_root_entry(machine.memory(), kernel.table().root);
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
-    const std::uint64_t cr3 = registers.cr3 & ~kernel.table().encryption_mask;
-    for (const GuestPhys root : {arch::root_of(cr3), arch::kernel_half_root(cr3)}) {
-      const auto theirs = image_root_entry(machine.memory(), root);
-      if (ours && theirs == ours) return true;
-    }
+    if (runs_on(machine.memory(), registers, kernel.table())) return true;
   }
   return false;
+}
+
+/// Two descriptions of one image mapping: one of them is forged.
+bool share_image(const vmm::GuestMemory& memory, const std::vector<KernelMemory>& kernels) {
+  std::set<std::optional<std::uint64_t>> seen;
+  return !std::ranges::all_of(kernels, [&](const KernelMemory& kernel) {
+    return seen.insert(image_root_entry(memory, kernel.table().root)).second;
+  });
+}
+
+bool has_crashed(const KernelMemory& kernel) {
+  return kernel.info().has_crashed();
+}
+
+/// Leaves the kernel that runs, with the one that crashed before it, among all that are consistent.
+Result<void> choose(vmm::Machine& machine, std::vector<KernelMemory>& found) {
+  vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
+  std::vector<KernelMemory> in_use, others;
+  for (KernelMemory& each : found) {
+    const bool is_used = TRY(is_in_use(paused, each));
+    (is_used ? in_use : others).push_back(std::move(each));
+  }
+  found.clear();
+  if (share_image(paused.memory(), in_use)) return {};
+  // A vCPU that its crash found elsewhere stays in the kernel that crashed.
+  if (in_use.size() > 1) {
+    // clang 14 does not compile what std::ranges::stable_partition returns.
+    const auto dead = std::stable_partition(in_use.begin(), in_use.end(), std::not_fn(has_crashed));
+    std::move(dead, in_use.end(), std::back_inserter(others));
+    in_use.erase(dead, in_use.end());
+  }
+  if (in_use.size() != 1) return {};
+  const auto dead = std::ranges::find_if(others, has_crashed);
+  if (dead != others.end() && !has_crashed(in_use.front())) {
+    in_use.front().set_crashed(std::move(*dead));
+  }
+  found = std::move(in_use);
+  return {};
 }
 
 }  // namespace
@@ -120,13 +165,7 @@ Result<KernelMemory> find_kernel_memory(vmm::Machine& machine) {
   if (found.empty()) {
     return fail(ErrorCode::NotFound, "no running Linux kernel in the guest's memory yet");
   }
-  if (found.size() > 1) {
-    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
-    for (auto at = found.begin(); at != found.end();) {
-      const bool in_use = TRY(is_in_use(paused, *at));
-      at = in_use ? at + 1 : found.erase(at);
-    }
-  }
+  if (found.size() > 1) TRY(choose(machine, found));
   if (found.size() != 1) {
     return fail(
         ErrorCode::Invalid,

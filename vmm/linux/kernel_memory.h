@@ -6,6 +6,7 @@
 // Used by Kernel.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,12 @@ class KernelMemory {
 
   const VmcoreInfo& info() const { return info_; }
   const vmm::PageTable& table() const { return table_; }
+  /// The kernel that crashed and started this one as its crash kernel (kdump), if there is one: its
+  /// memory is as it left it. By its own word, which a guest may have forged.
+  const std::shared_ptr<const KernelMemory>& crashed() const { return crashed_; }
+  void set_crashed(KernelMemory memory) {
+    crashed_ = std::make_shared<const KernelMemory>(std::move(memory));
+  }
   /// A reader of kernel virtual memory through the page table.
   vmm::PageTableReader reader() const { return {*memory_, table_}; }
 
@@ -48,11 +55,22 @@ class KernelMemory {
   const vmm::GuestMemory* memory_;
   VmcoreInfo info_;
   vmm::PageTable table_;
+  std::shared_ptr<const KernelMemory> crashed_;
 };
 
+/// Whether a vCPU with these registers is on page tables that share the image mapping of `table`.
+bool runs_on(const vmm::GuestMemory& memory, const Registers& registers,
+             const vmm::PageTable& table);
+
 /// Finds the running kernel's memory. If several descriptions are consistent (a guest's user can
-/// forge page tables, too), only those count whose kernel half a vCPU's CR3 shares. NotFound when
+/// forge page tables, too), only those count whose kernel half a vCPU's CR3 shares. Of a kernel that
+/// has crashed and its crash kernel, each of which may have vCPUs, the latter runs. NotFound when
 /// there is none yet; Invalid when several remain.
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine);
+
+class Kernel;
+/// The kernel that crashed and started `running` as its crash kernel, to look at while the machine
+/// that both are in lives. NotFound for any other kernel.
+Result<std::unique_ptr<Kernel>> open_crashed_kernel(const Kernel& running);
 
 }  // namespace ringside::guest_linux

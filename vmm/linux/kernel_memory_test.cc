@@ -47,16 +47,18 @@ class FakeMachine final : public vmm::InertMachine {
   vmm::GuestMemory& memory() override { return memory_; }
 
   std::uint64_t cr3 = kRootInRam;
+  std::optional<std::uint64_t> other_cr3;  // of vCPU 1, if there is one
   int pauses = 0;
 
  protected:
+  unsigned count() const override { return other_cr3 ? 2 : 1; }
   Result<void> pause() override {
     ++pauses;
     return {};
   }
-  Result<Registers> registers(unsigned) override {
+  Result<Registers> registers(unsigned vcpu) override {
     Registers registers;
-    registers.cr3 = cr3;
+    registers.cr3 = vcpu == 0 ? cr3 : *other_cr3;
     return registers;
   }
 
@@ -125,6 +127,57 @@ TEST(KernelMemory, SeveralThatNoVcpuUsesAreAnError) {
 
   ASSERT_FALSE(kernel);
   EXPECT_EQ(kernel.error().code, ErrorCode::Invalid);
+}
+
+/// A kernel that crashed, whose root is at 0x4'0000 of the image, and its crash kernel.
+class CrashedKernels : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kDeadRoot = kImageInRam + 0x4'0000;
+
+  CrashedKernels() {
+    machine_.map(kDeadRoot, 0x10'0000);
+    machine_.put_text(0x8000, info_text("6.1.0-test", 0x4'0000));  // as it was when it booted
+    machine_.put_text(0x9000, info_text("6.1.0-test", 0x4'0000) + "CRASHTIME=1795000000\n");
+    machine_.put_text(0xa000, info_text("6.1.0-test"));
+  }
+  void check() {
+    const auto kernel = find_kernel_memory(machine_);
+
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_EQ(kernel->table().root.raw(), kRootInRam);
+    EXPECT_FALSE(kernel->info().has_crashed());
+    ASSERT_NE(kernel->crashed(), nullptr);
+    EXPECT_EQ(kernel->crashed()->table().root.raw(), kDeadRoot);
+  }
+  FakeMachine machine_;
+};
+
+TEST_F(CrashedKernels, TheCrashKernelRunsAndTheOtherIsKnown) {
+  check();
+}
+
+TEST_F(CrashedKernels, AVcpuMayHaveStayedInTheKernelThatCrashed) {
+  machine_.other_cr3 = kDeadRoot;
+  check();
+  machine_.cr3 = kDeadRoot;
+  machine_.other_cr3 = kRootInRam;
+  check();
+}
+
+TEST_F(CrashedKernels, TwoThatRunAndHaveNotCrashedAreAnError) {
+  machine_.put_text(0x9000, std::string(4096, '\0'));
+  machine_.other_cr3 = kDeadRoot;
+
+  const auto kernel = find_kernel_memory(machine_);
+
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().code, ErrorCode::Invalid);
+}
+
+TEST_F(CrashedKernels, ADescriptionOfTheRunningKernelThatSaysItCrashedIsForged) {
+  machine_.put_text(0xb000, info_text("6.1.0-test") + "NUMBER(x)=1\nCRASHTIME=1\n");
+
+  EXPECT_FALSE(find_kernel_memory(machine_));
 }
 
 TEST(KernelMemory, CopiesOfTheImageStayInsideIt) {

@@ -56,6 +56,11 @@ class PageHeads {
   std::array<std::array<char, kNoteHeader>, kMost> heads_{};
 };
 
+std::vector<VmcoreInfo> crashed_last(std::vector<VmcoreInfo> infos) {
+  std::ranges::stable_sort(infos, {}, &VmcoreInfo::has_crashed);
+  return infos;
+}
+
 bool is_note(std::span<const char> head) {
   std::uint32_t name_size = 0;
   std::memcpy(&name_size, head.data(), sizeof name_size);
@@ -71,6 +76,11 @@ std::optional<VmcoreInfo> VmcoreInfo::parse(std::string_view text) {
   }
   VmcoreInfo info;
   info.text_ = text;
+  if (const std::size_t at = text.find("\nCRASHTIME="); at != text.npos) {
+    info.has_crashed_ = true;
+    const std::size_t end = std::min(text.find('\n', at + 1), text.size());
+    info.text_.erase(at, end - at);
+  }
   info.release_ = text.substr(kFirstKey.size(), text.find('\n') - kFirstKey.size());
   const bool complete = !info.release_.empty() && info.symbol("_stext") &&
                         info.symbol("swapper_pg_dir") && info.symbol("init_uts_ns") &&
@@ -126,9 +136,12 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
       std::fill(text.begin() + static_cast<std::ptrdiff_t>(in_page), text.end(), '\0');
     }
     auto info = VmcoreInfo::parse(std::string_view(text.data(), text.size()));
-    const auto is_same = [&](const VmcoreInfo& known) { return known.text() == info->text(); };
-    if (info && wanted(*info) && std::none_of(found.begin(), found.end(), is_same)) {
+    if (!info || !wanted(*info)) return;
+    const auto known = std::ranges::find(found, info->text(), &VmcoreInfo::text);
+    if (known == found.end()) {
       found.push_back(std::move(*info));
+    } else if (info->has_crashed()) {
+      known->note_crashed();
     }
   };
   PageHeads heads;
@@ -142,11 +155,11 @@ std::vector<VmcoreInfo> find_vmcoreinfo(const vmm::GuestMemory& memory,
         const GuestPhys page = extent.base.wrapping_add(at);
         if (std::string_view(head.data(), head.size()).starts_with(kFirstKey)) consider(page, 0);
         if (is_note(head)) consider(page, kNoteHeader);
-        if (found.size() >= kMostVmcoreInfos) return found;
+        if (found.size() >= kMostVmcoreInfos) return crashed_last(std::move(found));
       }
     }
   }
-  return found;
+  return crashed_last(std::move(found));
 }
 
 std::string read_vmcoreinfo(const vmm::GuestMemory& memory, const Kernel& kernel) {

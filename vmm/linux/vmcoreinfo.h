@@ -24,6 +24,10 @@ class VmcoreInfo {
   static std::optional<VmcoreInfo> parse(std::string_view text);
 
   std::string_view release() const { return release_; }
+  /// The kernel has crashed, and started its crash kernel: it writes CRASHTIME into one more copy
+  /// of its text then. text() is without that, so that copies of before and after are alike.
+  bool has_crashed() const { return has_crashed_; }
+  void note_crashed() { has_crashed_ = true; }
   /// SYMBOL(name), a virtual address after KASLR.
   std::optional<GuestVirt> symbol(std::string_view name) const;
   /// NUMBER(name): signed decimal.
@@ -41,9 +45,11 @@ class VmcoreInfo {
 
   std::string text_;
   std::string release_;
+  bool has_crashed_ = false;
 };
 
-/// Every distinct VMCOREINFO that `wanted` accepts, in address order, at most kMostVmcoreInfos.
+/// Every distinct VMCOREINFO that `wanted` accepts, in address order but those of kernels that have
+/// crashed last, at most kMostVmcoreInfos.
 /// Looks at the page starts of RAM that was ever written, for plain text and for an ELF note
 /// (12-byte header, "VMCOREINFO" padded to 12, then the text). The limit is for a guest that fills
 /// its RAM with forgeries: each one found is compared with all that are kept.
