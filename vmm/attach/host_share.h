@@ -1,0 +1,50 @@
+// How much of the host's CPUs the threads of a machine's process get, and what they wait for: by
+// two looks at /proc and at their control groups, some time apart. Used by the command `why`, which
+// names first what the guest itself cannot know.
+// Source: proc(5) for stat; Documentation/scheduler/sched-stats.rst for schedstat (time on a CPU,
+// time in a run queue); cpu.stat of Documentation/admin-guide/cgroup-v2.rst, and of version 1.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ringside::vmm {
+
+class HostShare {
+ public:
+  using Time = std::chrono::steady_clock;
+  using Duration = std::chrono::nanoseconds;
+  /// Two looks that are not so far apart say nothing for sure: threads wait for a moment at times.
+  static constexpr Duration kLeast = std::chrono::seconds(1);
+
+  /// Looks at the process. What cannot be read is left out. `proc` is another folder in tests.
+  static HostShare look(pid_t process, const std::string& proc = "/proc",
+                        Time::time_point now = Time::now());
+
+  Duration since(const HostShare& earlier) const { return at_ - earlier.at_; }
+  /// All that the host kept from running for most of the time since `earlier`, a line each: a
+  /// control group that is throttled, a thread that waited for a CPU, one in state D.
+  std::vector<std::string> held_back_since(const HostShare& earlier) const;
+
+ private:
+  struct Thread {
+    std::string name;
+    char state = ' ';
+    std::uint64_t on_cpu = 0, in_queue = 0;  // ns since it began
+    std::string place;                       // of the host's kernel, in which it sleeps
+  };
+  struct Group {
+    std::uint64_t periods = 0, throttled_periods = 0, throttled = 0;  // the last in ns
+  };
+
+  Time::time_point at_;
+  std::map<pid_t, Thread> threads_;
+  std::map<std::string, Group> groups_;  // by folder
+};
+
+}  // namespace ringside::vmm
