@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <memory>
+#include <thread>
 
 #include "cli/guest/saved_guest.h"
 #include "cli/messages.h"
 #include "cli/output/sink.h"
 #include "cli/session/session.h"
 #include "vmm/attach/attach.h"
+#include "vmm/attach/host_share.h"
 #include "vmm/linux/health/health.h"
 #include "vmm/linux/health/storage_watch.h"
 
@@ -27,23 +29,39 @@ struct Patient {
   Result<std::unique_ptr<guest_linux::Kernel>> kernel;
 };
 
+/// A thread that seems held back after a short time is watched for long enough.
+std::vector<std::string> held_back_since(const vmm::HostShare& first, pid_t process) {
+  auto now = vmm::HostShare::look(process);
+  const auto apart = now.since(first);
+  if (apart < vmm::HostShare::kLeast) {
+    if (now.held_back_since(first).empty()) return {};
+    std::this_thread::sleep_for(vmm::HostShare::kLeast - apart);
+    now = vmm::HostShare::look(process);
+  }
+  return now.held_back_since(first);
+}
+
 Result<Patient> find_patient(const CommandLine& line) {
   using guest_linux::Kernel;
   if (!line.core_file.empty()) {
     auto guest = TRY(open_saved_guest(line.core_file));
     return Patient{std::move(guest.machine),
                    line.core_file,
-                   {guest_linux::GuestSource::Saved, {}, {}},
+                   {guest_linux::GuestSource::Saved, {}, {}, {}},
                    std::move(guest.kernel)};
   }
   const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
   auto observed = TRY(vmm::look_at(target));
+  const pid_t process = observed.machine->host_process();
+  const auto ask_host = [process, first = vmm::HostShare::look(process)] {
+    return held_back_since(first, process);
+  };
   auto kernel = Kernel::discover(*observed.machine, Kernel::Boot::AnyStage);
-  return Patient{
-      std::move(observed.machine),
-      std::move(observed.name),
-      {guest_linux::GuestSource::Runs, std::move(observed.stopped_by), std::move(observed.limits)},
-      std::move(kernel)};
+  return Patient{std::move(observed.machine),
+                 std::move(observed.name),
+                 {guest_linux::GuestSource::Runs, std::move(observed.stopped_by),
+                  std::move(observed.limits), ask_host},
+                 std::move(kernel)};
 }
 
 /// A stop would wait for the storage as the guest does, and the monitor with it.

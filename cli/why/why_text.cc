@@ -52,6 +52,7 @@ std::string_view lock_name(LockKind kind) {
     case LockKind::Mutex: return "mutex";
     case LockKind::RwSemaphore: return "rw-semaphore";
     case LockKind::PercpuRwSemaphore: return "per-CPU rw-semaphore";
+    case LockKind::SpinLock: return "spin lock";
   }
   return "lock";
 }
@@ -96,9 +97,11 @@ std::string vcpu_text(const VcpuReport& vcpu) {
                                 : fmt::format("in firmware or a boot loader at {:#x}", vcpu.pc);
     case Mode::Narrow: return fmt::format("in a system of 32 bits at {:#x}", vcpu.pc);
     case Mode::Other: return fmt::format("in something that is no Linux, at {:#x}", vcpu.pc);
-    case Mode::Kernel: break;
+    case Mode::Kernel:
+    case Mode::Crashed: break;
   }
-  std::string text = "in " + (vcpu.where.empty() ? fmt::format("{:#x}", vcpu.pc) : vcpu.where);
+  std::string text = vcpu.mode == Mode::Crashed ? "left in the kernel that crashed, " : "";
+  text += "in " + (vcpu.where.empty() ? fmt::format("{:#x}", vcpu.pc) : vcpu.where);
   if (vcpu.is_halted) text += ", halted";
   return text + (vcpu.interrupts_on ? ", interrupts on" : ", interrupts off");
 }

@@ -45,6 +45,7 @@ std::string_view lock_kind_name(LockKind kind) {
     case LockKind::Mutex: return "mutex";
     case LockKind::RwSemaphore: return "rw_semaphore";
     case LockKind::PercpuRwSemaphore: return "percpu_rw_semaphore";
+    case LockKind::SpinLock: return "spin_lock";
   }
   return "unknown";
 }
@@ -91,6 +92,7 @@ std::string_view mode_name(VcpuReport::Mode mode) {
     case VcpuReport::Mode::User: return "user";
     case VcpuReport::Mode::Firmware: return "firmware";
     case VcpuReport::Mode::Narrow: return "32-bit";
+    case VcpuReport::Mode::Crashed: return "crashed-kernel";
     case VcpuReport::Mode::Other: break;
   }
   return "other";
@@ -113,6 +115,8 @@ Tree cpu_tree(const CpuReport& cpu) {
   put(tree, "realtime_tasks", cpu.realtime_tasks);
   put(tree, "timer_overdue_ns", cpu.timer_overdue);
   put(tree, "watchdog_behind_ns", cpu.watchdog_behind);
+  put(tree, "call_waits_ns", cpu.call_waits);
+  if (!cpu.called_function.empty()) tree["called_function"] = cpu.called_function;
   if (cpu.owes_quiescent_state) tree["rcu_waits"] = true;
   if (cpu.running) tree["running"] = task_tree(*cpu.running);
   return tree;
@@ -169,6 +173,10 @@ void put_kernel_state(Tree& tree, const HealthReport& report) {
   }
   put(tree, "soft_lockup_threshold_ns", report.watchdog_threshold);
   if (report.panic) tree["panic"] = {{"cpu", report.panic->cpu}, {"reason", report.panic->reason}};
+  if (report.crashed) {
+    tree["crashed_kernel"] = {{"release", report.crashed->release},
+                              {"reason", report.crashed->reason}};
+  }
   tree["log"] = Tree::array();
   for (const LogLine& line : report.log) {
     tree["log"].push_back({{"time_ns", line.time}, {"level", line.level}, {"text", line.text}});
@@ -187,6 +195,7 @@ Tree health_tree(const std::string& machine, const HealthReport& report) {
   tree["vcpus"] = Tree::array();
   for (const VcpuReport& vcpu : report.vcpus) tree["vcpus"].push_back(vcpu_tree(vcpu));
   put(tree, "stands_still", report.stopped_by);
+  if (!report.held_back.empty()) tree["held_back"] = report.held_back;
   if (report.release.empty()) {
     tree["no_linux"] = report.kernel_trouble;
     tree["not_known"] = report.unknown;
@@ -194,6 +203,7 @@ Tree health_tree(const std::string& machine, const HealthReport& report) {
   }
   tree["release"] = report.release;
   put(tree, "uptime_ns", report.uptime);
+  if (report.clock_stands) tree["clock_stands"] = true;
   put(tree, "load", report.load);
   tree["cpus"] = Tree::array();
   for (const CpuReport& cpu : report.cpus) tree["cpus"].push_back(cpu_tree(cpu));

@@ -1,6 +1,8 @@
 /* Inside a guest: starts another kernel without a reset, and watches that kernel's memory.
  *
  *   kexec start KERNEL INITRD COMMANDLINE   boots KERNEL now, if the system can
+ *   kexec load KERNEL INITRD COMMANDLINE    loads KERNEL as the crash kernel (kdump), for which the
+ *                                           system has set memory aside (crashkernel=)
  *   kexec watch SECONDS FIRST LAST          takes most of the free memory, fills it, and reads it
  *                                           again and again; prints `pages N`, how many of the pages
  *                                           at the physical addresses from FIRST to before LAST
@@ -12,6 +14,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kexec.h>
 #include <linux/reboot.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,13 +33,18 @@ static void fail(const char* what) {
   exit(1);
 }
 
-static void start(const char* kernel, const char* initrd, const char* command_line) {
+static void load(const char* kernel, const char* initrd, const char* command_line,
+                 unsigned long flags) {
   int kernel_fd = open(kernel, O_RDONLY), initrd_fd = open(initrd, O_RDONLY);
   if (kernel_fd < 0 || initrd_fd < 0) fail("open");
   if (syscall(SYS_kexec_file_load, kernel_fd, initrd_fd, strlen(command_line) + 1, command_line,
-              0ul) != 0) {
+              flags) != 0) {
     fail("kexec_file_load");
   }
+}
+
+static void start(const char* kernel, const char* initrd, const char* command_line) {
+  load(kernel, initrd, command_line, 0);
   syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, NULL);
   fail("reboot");
 }
@@ -87,10 +95,12 @@ static void watch(unsigned seconds, uint64_t first, uint64_t last) {
 int main(int count, char** words) {
   if (count == 5 && strcmp(words[1], "start") == 0) {
     start(words[2], words[3], words[4]);
+  } else if (count == 5 && strcmp(words[1], "load") == 0) {
+    load(words[2], words[3], words[4], KEXEC_FILE_ON_CRASH);
   } else if (count == 5 && strcmp(words[1], "watch") == 0) {
     watch((unsigned)atoi(words[2]), strtoull(words[3], NULL, 16), strtoull(words[4], NULL, 16));
   } else {
-    fputs("usage: kexec start KERNEL INITRD COMMANDLINE | watch SECONDS FIRST LAST\n", stderr);
+    fputs("usage: kexec start|load KERNEL INITRD COMMANDLINE | watch SECONDS FIRST LAST\n", stderr);
     return 2;
   }
   return 0;

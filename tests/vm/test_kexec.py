@@ -5,13 +5,17 @@ memory, fills it and watches it (kexec.c), and writes its verdict to a file, whi
 lies: in the guest's memory, as in test_storm.py.
 """
 
+import pathlib
 import re
+import tempfile
 import time
 import unittest
 
 import guest
 import ringside
 from made_images import Archive, image_with, initrd_with, static_program
+from patient import why
+from test_attach_qmp import Machine
 from test_storm import TROUBLE, written_memory
 
 # The region that vmm/qemu/qemu_command.h sets aside.
@@ -100,6 +104,55 @@ class Kexec(unittest.TestCase):
         for image in ringside.IMAGES:
             with self.subTest(image):
                 self.check("fbt:::" + COUNT, image, 2)
+
+
+class CrashKernel(unittest.TestCase):
+    """A guest whose crash kernel (kdump) runs, after the first one crashed on CPU 0. The first one's memory
+    is whole, and CPU 1 stands in it."""
+
+    def check(self, image):
+        archive = Archive()
+        archive.file("bin/kexec", static_program("kexec.c"), 0o755)
+        files = guest.images_folder() / image
+        for name in ("vmlinuz", "initrd"):
+            archive.file(f"kexec/{name}", (files / name).read_bytes())
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-kdump-"))
+        initrd = pathlib.Path(folder) / "initrd"
+        initrd.write_bytes(initrd_with(image, archive))
+        machine = self.enterContext(Machine(image, cpus=2, memory=1024, initrd=initrd,
+                                            append="crashkernel=256M"))
+        status, said = machine.port.run(
+            f"kexec load /kexec/vmlinuz /kexec/initrd '{guest.APPEND} nr_cpus=1 reset_devices'")
+        self.assertEqual(status, 0, said)
+        machine.port.start("taskset 1 sh -c 'echo c > /proc/sysrq-trigger'")
+        machine.port.send("go")
+        while not machine.port.answer().startswith("ready"):
+            pass
+        machine.port.output()
+        self.check_report(machine, image)
+
+    def check_report(self, machine, image):
+        release = (guest.images_folder() / image / "release").read_text().strip()
+        core = machine.folder / "core"
+        machine.owner.ask("dump-guest-memory", paging=False, protocol=f"file:{core}")
+        for target in ([f"qmp:{machine.path}"], ["--core", core]):
+            text, tree = why(*target)
+            self.assertEqual(tree["causes"][0], {
+                "kind": "crash-kernel",
+                "text": f"the guest runs its crash kernel (kdump), Linux {release}, since Linux {release} "
+                        "crashed: sysrq triggered crash"}, text)
+            self.assertEqual(tree["crashed_kernel"],
+                             {"release": release, "reason": "sysrq triggered crash"}, text)
+            modes = {vcpu["vcpu"]: vcpu["mode"] for vcpu in tree["vcpus"]}
+            self.assertEqual(modes[1], "crashed-kernel", text)
+            self.assertIn(modes[0], ("kernel", "user"), text)
+            self.assertEqual(len(tree["cpus"]), 1, text)
+        core.unlink()
+
+    def test_it_is_told_from_the_one_that_crashed(self):
+        for image in ringside.IMAGES:
+            with self.subTest(image):
+                self.check(image)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """`ringside why` looks at guests that run, hang or sleep meanwhile, and at what is no Linux."""
 
 import pathlib
+import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -11,6 +13,32 @@ import guest
 import ringside
 from patient import CPUS, Patient, functions, is_first, why
 from qmp import Qmp
+
+
+def mask_the_timer(patient):
+    """Code of a function that masks its CPU's timer (the mask bit of the APIC's LVT timer register)."""
+    read, write = patient.addresses("native_apic_mem_read", "native_apic_mem_write")
+    timer = struct.pack("<BI", 0xbf, 0x320)  # mov edi, APIC_LVTT
+    call = [struct.pack("<HQ", 0xb848, to) + b"\xff\xd0" for to in (read, write)]  # rax = to; call rax
+    mask = b"\x0d\0\0\1\0\x89\xc6"  # or eax, 0x10000; mov esi, eax
+    return (timer + call[0] + mask + timer + call[1] + b"\x31\xc0\xc3").hex().encode()
+
+
+def put_a_call(patient, cpu, function):
+    """Puts a call into the CPU's queue for which no interrupt is sent. A variable that the kernel needs no
+    more (envp_init) is the entry: struct __call_single_data, locked, synchronous."""
+    queue, offsets, entry, called = patient.addresses("call_single_queue", "__per_cpu_offset",
+                                                      "envp_init", function)
+    debugger = patient.open_debugger()
+    answer = debugger(b"m%x,8" % (offsets + 8 * cpu))
+    base, = struct.unpack("<Q", bytes.fromhex(re.search(rb"\$([0-9a-f]{16})#", answer)[1].decode()))
+    head = (queue + base) % (1 << 64)
+    for at, words in ((entry, [0, 0x11, called, 0]), (head, [entry])):
+        data = struct.pack(f"<{len(words)}Q", *words)
+        debugger(b"M%x,%x:%s" % (at, len(data), data.hex().encode()))
+    debugger.send(b"c")
+    debugger.close()
+    patient.monitor.human("gdbserver none")
 
 
 class Alive(unittest.TestCase):
@@ -52,6 +80,37 @@ class Alive(unittest.TestCase):
             self.assertGreater(waiter["since_ns"], 1e9, text)
 
         self.on_each(check)
+
+    def test_a_timer_that_is_masked_stops_the_clock_or_leaves_its_cpu_behind(self):
+        def check(patient):
+            patient.lose_a_cpu(mask_the_timer(patient))
+            cpu = len(patient.why_alive()[1]["cpus"]) > 1
+            sleep = "while :; do sleep 0.2; done"
+            patient.hang(f"{sleep} & taskset {1 << cpu} sh -c 'hostname lost; {sleep}'")
+            text, tree = self.why_once(patient, is_first("timer-lost"))
+            self.assertTrue(tree["cpus"][cpu]["idle"], text)
+            self.assertGreater(tree["cpus"][cpu]["timer_overdue_ns"], 1e9, text)
+            self.assertEqual(tree.get("clock_stands", False), not cpu, text)
+            self.assertIn(f"CPU {cpu:d} is idle with interrupts on", tree["causes"][0]["text"])
+            if cpu:
+                self.check_a_lost_call(patient, 1)
+
+        self.on_each(check)
+
+    def check_a_lost_call(self, patient, cpu):
+        """A call from another CPU to one that is idle, without the interrupt that tells it."""
+        deadline = time.monotonic() + guest.TIMEOUT
+        while True:
+            put_a_call(patient, cpu, "ktime_get")
+            text, tree = patient.why_alive()
+            lost = [cause["text"] for cause in tree["causes"] if cause["kind"] == "call-lost"]
+            if lost or time.monotonic() > deadline:
+                break
+        self.assertEqual(len(lost), 1, text)
+        self.assertIn(f"CPU {cpu} is idle, and what another CPU has asked of it (ktime_get) has waited",
+                      lost[0])
+        self.assertEqual(tree["cpus"][cpu]["called_function"], "ktime_get", text)
+        self.assertGreater(tree["cpus"][cpu]["call_waits_ns"], 1e9, text)
 
     def test_kernel_code_that_lets_nobody_else_run(self):
         def check(patient):
@@ -174,6 +233,12 @@ class Beside(unittest.TestCase):
                 self.assertIn("has suspended itself", tree["stands_still"], text)
                 patient.monitor.ask("system_wakeup")
                 self.assertEqual(patient.port.finish()[0], 0)
+                patient.hang("echo freeze > /sys/power/state")  # of which QEMU knows nothing
+                deadline = time.monotonic() + guest.TIMEOUT
+                while not is_first("stopped")(tree := patient.why_alive()[1]):
+                    self.assertLess(time.monotonic(), deadline, tree["causes"])
+                self.assertIn("s2idle", tree["stands_still"])
+                self.assertEqual(patient.status(), "running")
 
 
 class WithoutLinux(unittest.TestCase):

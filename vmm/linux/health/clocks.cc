@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "vmm/base/align.h"
 #include "vmm/linux/health/report.h"
 
 namespace ringside::guest_linux {
@@ -12,6 +13,18 @@ namespace {
 /// Jiffies since boot; they begin at (u32)(-300 * HZ), on 64 bits, too.
 std::uint64_t ticks_since_boot(std::uint64_t jiffies, unsigned hz) {
   return jiffies - static_cast<std::uint32_t>(-300 * static_cast<std::int32_t>(hz));
+}
+
+/// Behind its sequence count in tk_core (kernel/time/timekeeping.c), which is a struct tk_data
+/// since 6.13.
+std::optional<GuestVirt> find_timekeeper(const KernelView& view) {
+  const auto core = view.symbol("tk_core");
+  if (!core) return std::nullopt;
+  if (const auto inside = view.field("tk_data", "timekeeper")) {
+    return core->wrapping_add(inside->offset);
+  }
+  const std::uint64_t before = view.size_of("seqcount_raw_spinlock");
+  return before != 0 ? std::optional(core->wrapping_add(round_up(before, 8U))) : std::nullopt;
 }
 
 }  // namespace
@@ -40,7 +53,9 @@ Clocks::Clocks(const KernelView& view)
       clock_(view.field("rq", "clock")),
       next_timer_(view.field("hrtimer_cpu_base", "expires_next")),
       next_tick_at_(view.symbol("tick_next_period")),
-      jiffies_at_(view.symbol("jiffies_64")) {
+      jiffies_at_(view.symbol("jiffies_64")),
+      timekeeper_(find_timekeeper(view)),
+      wall_seconds_(view.field("timekeeper", "xtime_sec")) {
   if (!jiffies_at_) jiffies_at_ = view.symbol("jiffies");
   for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) {
     cpus_.push_back({view.percpu("runqueues", cpu), view.percpu("hrtimer_bases", cpu)});
@@ -65,6 +80,22 @@ std::optional<std::uint64_t> Clocks::timer_overdue(std::uint32_t cpu) const {
   if (cpu >= next_timers_.size() || !next_timers_[cpu] || !next_tick_) return std::nullopt;
   if (*next_timers_[cpu] == 0 || *next_timers_[cpu] >= *next_tick_) return std::nullopt;
   return *next_tick_ - *next_timers_[cpu];
+}
+
+std::optional<std::uint64_t> Clocks::monotonic() const {
+  constexpr std::uint64_t kSlowestTick = 100;
+  const std::uint64_t tick = kSecond / hz_.value_or(kSlowestTick);
+  return next_tick_ && *next_tick_ > tick ? std::optional(*next_tick_ - tick) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Clocks::next_timer(std::uint32_t cpu) const {
+  if (cpu >= next_timers_.size() || !next_timers_[cpu]) return std::nullopt;
+  const std::uint64_t next = *next_timers_[cpu];
+  return next != 0 && next >> 63 == 0 && next != INT64_MAX ? std::optional(next) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Clocks::wall_seconds() const {
+  return view_.value(timekeeper_, wall_seconds_);
 }
 
 std::optional<std::uint64_t> Clocks::since(std::optional<std::uint64_t> then) const {

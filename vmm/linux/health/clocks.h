@@ -25,8 +25,16 @@ class Clocks {
 
   /// The latest of all run queues' clocks; empty when none can be read.
   std::optional<std::uint64_t> now() const { return now_; }
-  /// For how long a CPU that is not idle has let its timer wait; nothing where it does not.
+  /// For how long a CPU has let its timer wait while others moved the clock on; empty where it does
+  /// not.
   std::optional<std::uint64_t> timer_overdue(std::uint32_t cpu) const;
+  /// CLOCK_MONOTONIC as the tick has it: it is at least that.
+  std::optional<std::uint64_t> monotonic() const;
+  /// The CPU's next timer by that clock; empty where it has none.
+  std::optional<std::uint64_t> next_timer(std::uint32_t cpu) const;
+  /// Seconds since 1970 when the guest's clock was moved on last (timekeeper.xtime_sec); as wrong
+  /// as the guest has it.
+  std::optional<std::uint64_t> wall_seconds() const;
   /// now() - then, for times of the run queues' clocks; empty for 0 and for what lies ahead.
   std::optional<std::uint64_t> since(std::optional<std::uint64_t> then) const;
   /// How long ago jiffies had this value. Empty where the frequency of ticks cannot be told.
@@ -42,7 +50,8 @@ class Clocks {
   const KernelView& view_;
   std::optional<Field> clock_, next_timer_;
   std::vector<Cpu> cpus_;
-  std::optional<GuestVirt> next_tick_at_, jiffies_at_;
+  std::optional<GuestVirt> next_tick_at_, jiffies_at_, timekeeper_;
+  std::optional<Field> wall_seconds_;
   std::vector<std::optional<std::uint64_t>> next_timers_;  // by CPU
   std::optional<std::uint64_t> next_tick_;
   std::optional<std::uint64_t> now_, jiffies_;

@@ -46,10 +46,14 @@ class Judge {
 
  private:
   void add(Kind kind, std::string text) { causes_.push_back({kind, std::move(text)}); }
+  void judge_host();
   void judge_stopped();
   void judge_without_linux();
+  void judge_crash_kernel();
   void judge_panic();
   void judge_interrupts();
+  void judge_timers();
+  void judge_calls();
   void judge_lock_cycles();
   void judge_frozen();
   void judge_storage();
@@ -117,6 +121,12 @@ std::string Judge::what_it_does(const TaskReport& report) const {
   return "sleeps" + place + for_time(report.task.since);
 }
 
+void Judge::judge_host() {
+  for (const std::string& line : report_.held_back) {
+    add(Kind::Host, "the host does not let it run: " + line);
+  }
+}
+
 void Judge::judge_stopped() {
   if (report_.stopped_by) add(Kind::Stopped, "the guest does not run: " + *report_.stopped_by);
 }
@@ -143,6 +153,14 @@ void Judge::judge_without_linux() {
   }
 }
 
+void Judge::judge_crash_kernel() {
+  if (!report_.crashed) return;
+  const auto& [release, reason] = *report_.crashed;
+  add(Kind::CrashKernel,
+      fmt::format("the guest runs its crash kernel (kdump), Linux {}, since Linux {} crashed: {}",
+                  report_.release, release, reason.empty() ? "its log does not say why" : reason));
+}
+
 void Judge::judge_panic() {
   if (!report_.panic) return;
   const std::string reason =
@@ -163,6 +181,40 @@ void Judge::judge_interrupts() {
         fmt::format("CPU {} {} with interrupts off for {} at least: {} in {}", runs->cpu,
                     vcpu.is_halted ? "has been halted" : "has run", duration_text(off),
                     name_of_task(runs->running->task), vcpu.where));
+  }
+}
+
+/// Of CPUs that would take the interrupt: those with interrupts off are told already.
+void Judge::judge_timers() {
+  if (report_.panic || report_.stopped_by) return;
+  for (const CpuReport& each : report_.cpus) {
+    if (!each.is_online || each.timer_overdue.value_or(0) < kLong) continue;
+    const auto vcpu = std::ranges::find_if(
+        report_.vcpus, [&](const VcpuReport& one) { return one.cpu == each.cpu; });
+    const bool is_known = vcpu != report_.vcpus.end();
+    if (is_known ? !vcpu->interrupts_on : !each.is_idle) continue;
+    const std::string_view beginning =
+        report_.clock_stands ? "the guest's clock stands still, as no timer interrupts come: " : "";
+    const std::string does = each.is_idle   ? "is idle"
+                             : each.running ? "runs " + name_of_task(each.running->task)
+                                            : std::string("runs");
+    add(Kind::TimerLost,
+        fmt::format("{}CPU {} {}{}, and its next timer is overdue for {} at least", beginning,
+                    each.cpu, does, is_known ? " with interrupts on" : "",
+                    duration_text(*each.timer_overdue)));
+  }
+}
+
+void Judge::judge_calls() {
+  if (report_.panic || report_.stopped_by) return;
+  for (const CpuReport& each : report_.cpus) {
+    if (!each.call_waits) continue;
+    add(Kind::CallLost,
+        fmt::format(
+            "CPU {} is idle, and what another CPU has asked of it{} has waited in its queue "
+            "for {} at least: the interrupt between CPUs does not come",
+            each.cpu, each.called_function.empty() ? "" : " (" + each.called_function + ")",
+            duration_text(*each.call_waits)));
   }
 }
 
@@ -401,13 +453,17 @@ void Judge::judge_idle() {
 }
 
 std::vector<Cause> Judge::run() {
+  judge_host();
   judge_stopped();
   if (report_.release.empty()) {
     judge_without_linux();
     return std::move(causes_);
   }
+  judge_crash_kernel();
   judge_panic();
   judge_interrupts();
+  judge_timers();
+  judge_calls();
   judge_lock_cycles();
   judge_frozen();
   judge_storage();
@@ -438,12 +494,16 @@ std::string duration_text(std::uint64_t nanoseconds) {
 
 std::string_view name_of(Cause::Kind kind) {
   switch (kind) {
+    case Kind::Host: return "host";
+    case Kind::CrashKernel: return "crash-kernel";
     case Kind::Stopped: return "stopped";
     case Kind::NotStarted: return "not-started";
     case Kind::Firmware: return "firmware";
     case Kind::NoLinux: return "no-linux";
     case Kind::Panicked: return "panicked";
     case Kind::InterruptsOff: return "interrupts-off";
+    case Kind::TimerLost: return "timer-lost";
+    case Kind::CallLost: return "call-lost";
     case Kind::LockCycle: return "lock-cycle";
     case Kind::FrozenFilesystem: return "frozen-filesystem";
     case Kind::Storage: return "storage";

@@ -141,6 +141,67 @@ TEST(Diagnosis, TheIdleTaskMayHaltWithInterruptsOff) {
   EXPECT_EQ(first_kind(report), Kind::AllIdle);
 }
 
+TEST(Diagnosis, AnIdleCpuWhoseTimerIsOverdueLacksItsInterrupts) {
+  HealthReport report = linux_report();
+  report.cpus[1].timer_overdue = 22 * kLogSecond;
+  const auto causes = diagnose(report);
+
+  ASSERT_EQ(causes.size(), 1u) << "nothing hangs would be a lie";
+  EXPECT_EQ(causes[0].kind, Kind::TimerLost);
+  EXPECT_EQ(causes[0].text,
+            "CPU 1 is idle with interrupts on, and its next timer is overdue for 22.0 s at least");
+
+  report.clock_stands = true;
+  EXPECT_TRUE(diagnose(report)[0].text.starts_with("the guest's clock stands still"));
+  report.cpus[1].timer_overdue = kLogSecond / 2;
+  EXPECT_EQ(first_kind(report), Kind::AllIdle) << "it is late, as timers may be";
+}
+
+TEST(Diagnosis, ABusyCpuThatTakesNoTimerInterruptsIsNamedToo) {
+  HealthReport report = linux_report();
+  report.cpus[1] = cpu(1, task(7, "sh"));
+  report.cpus[1].timer_overdue = 3 * kLogSecond;
+
+  EXPECT_EQ(diagnose(report)[0].text,
+            "CPU 1 runs sh (pid 7) with interrupts on, and its next timer is overdue for 3.0 s at "
+            "least");
+}
+
+TEST(Diagnosis, ACallThatNoInterruptBringsNamesTheCpuThatWaitsForIt) {
+  HealthReport report = linux_report();
+  report.cpus[0].call_waits = kLogSecond;
+  report.cpus[0].called_function = "ktime_get";
+
+  EXPECT_EQ(diagnose(report)[0].kind, Kind::CallLost);
+  EXPECT_EQ(
+      diagnose(report)[0].text,
+      "CPU 0 is idle, and what another CPU has asked of it (ktime_get) has waited in its queue "
+      "for 1.0 s at least: the interrupt between CPUs does not come");
+}
+
+TEST(Diagnosis, ACrashKernelIsNamedWithTheCrashBeforeIt) {
+  HealthReport report = linux_report();
+  report.release = "6.12.1-kdump";
+  report.crashed = CrashedKernelReport{"6.12.1", "sysrq triggered crash"};
+  EXPECT_EQ(diagnose(report)[0].kind, Kind::CrashKernel);
+  EXPECT_EQ(diagnose(report)[0].text,
+            "the guest runs its crash kernel (kdump), Linux 6.12.1-kdump, since Linux 6.12.1 "
+            "crashed: sysrq triggered crash");
+}
+
+TEST(Diagnosis, WhatTheHostHoldsBackComesFirst) {
+  HealthReport report = linux_report();
+  report.cpus[1].timer_overdue = 22 * kLogSecond;
+  report.held_back = {"the control group /x of its process is throttled"};
+  const auto causes = diagnose(report);
+
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].kind, Kind::Host);
+  EXPECT_EQ(causes[0].text,
+            "the host does not let it run: the control group /x of its process is throttled");
+  EXPECT_EQ(causes[1].kind, Kind::TimerLost);
+}
+
 TEST(Diagnosis, ACycleOfLocksIsToldOnceAndNotTheWaitersInFrontOfIt) {
   HealthReport report = linux_report();
   report.waiting = {waiter(1, 2), waiter(2, 3), waiter(3, 1), waiter(4, 1)};

@@ -37,6 +37,9 @@ class HealthKernel final : public InertKernel {
     types_.index(id);
     return id;
   }
+  void enumeration(std::string_view name, std::initializer_list<Enumerator> enumerators) {
+    types_.index(types_.add_enum(types_.intern(name), 4, false, std::vector(enumerators)));
+  }
   void symbol(std::string_view name, std::uint64_t address, char type = 'd') {
     Symbol symbol;
     symbol.address = GuestVirt(address);
@@ -85,7 +88,8 @@ inline void add_tasks(HealthKernel& kernel) {
                     {"sched_info", "sched_info", 88},
                     {"thread", "thread_struct", 104},
                     {"policy", "unsigned int", 112},
-                    {"rt_priority", "unsigned int", 116}});
+                    {"rt_priority", "unsigned int", 116},
+                    {"pi_blocked_on", "unsigned long", 120}});
   kernel.structure("signal_struct", 16, {{"thread_head", "list_head", 0}});
   kernel.structure("rq", 64, {{"clock", "unsigned long", 0}});
   kernel.structure("atomic_long_t", 8, {{"counter", "long", 0}});

@@ -11,8 +11,10 @@
 #include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
 #include "vmm/linux/health/memory_state.h"
+#include "vmm/linux/health/second_look.h"
 #include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
+#include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/stacks/load_stack_tables.h"
 
 namespace ringside::guest_linux {
@@ -24,6 +26,15 @@ constexpr std::size_t kLogLines = 20, kLogLookedAt = 400;
 constexpr std::size_t kMostWaiting = 256, kMostStarving = 64;
 constexpr std::chrono::milliseconds kSecondLook{50};
 
+/// The kernel before a crash kernel, in its own memory.
+struct Crashed {
+  Crashed(const vmm::GuestMemory& memory, std::unique_ptr<Kernel> found)
+      : kernel(std::move(found)), reader(memory, kernel->table()), view(*kernel, reader) {}
+  std::unique_ptr<Kernel> kernel;
+  vmm::PageTableReader reader;
+  KernelView view;
+};
+
 class Examination {
  public:
   Examination(vmm::Machine& machine, Kernel& kernel, bool is_alive)
@@ -33,7 +44,11 @@ class Examination {
         stacks_(load_stack_tables(reader_, kernel)),
         view_(kernel, reader_),
         clocks_(view_),
-        tasks_(view_, clocks_, stacks_) {}
+        tasks_(view_, clocks_, stacks_) {
+    if (auto crashed = open_crashed_kernel(kernel)) {
+      crashed_ = std::make_unique<Crashed>(machine.memory(), std::move(*crashed));
+    }
+  }
 
   Result<HealthReport> run();
 
@@ -44,6 +59,8 @@ class Examination {
   void look_at_waiting(const Waits& waits);
   void look_at_holders(const Waits& waits);
   void look_at_kernel();
+  void look_at_time();
+  void look_at_crashed();
   bool is_reported(GuestVirt task) const;
 
   vmm::Machine& machine_;
@@ -53,6 +70,7 @@ class Examination {
   KernelView view_;
   Clocks clocks_;
   Tasks tasks_;
+  std::unique_ptr<Crashed> crashed_;  // null: this is no crash kernel
   HealthReport report_;
 };
 
@@ -71,6 +89,12 @@ Result<void> Examination::look_at_cpus() {
   reader_.forget();  // the guest may have mapped anew while it ran
   clocks_.read();
   report_.vcpus = describe_vcpus(registers, &view_);
+  for (VcpuReport& vcpu : report_.vcpus) {
+    const Registers& its = registers.known.at(vcpu.vcpu);
+    if (!crashed_ || !runs_on(machine_.memory(), its, crashed_->kernel->table())) continue;
+    vcpu = describe_vcpu(vcpu.vcpu, its, &crashed_->view);
+    vcpu.mode = VcpuReport::Mode::Crashed;
+  }
   report_.unknown = registers.unknown;
   report_.cpus = describe_cpus(view_, tasks_, registers, report_.vcpus);
   return {};
@@ -180,13 +204,17 @@ void Examination::look_at_kernel() {
     report_.unknown.push_back(log.error().message);
     report_.panic = read_panic(view_, {});
   }
-  if (has_suspended(view_))
+  if (has_suspended(view_)) {
     report_.stopped_by = "it has suspended itself, and sleeps or is about to";
+  } else if (is_suspended_to_idle(view_)) {
+    report_.stopped_by =
+        "it has suspended itself to idle (s2idle) until something wakes it: a key, or its power "
+        "button (system_powerdown)";
+  }
   report_.load = read_load(view_);
   report_.rcu = read_rcu(view_, clocks_);
   report_.watchdog_threshold = watchdog_threshold(view_);
   for (CpuReport& cpu : report_.cpus) {
-    cpu.timer_overdue = clocks_.timer_overdue(cpu.cpu);
     cpu.watchdog_behind = watchdog_behind(view_, clocks_, cpu.cpu);
     cpu.owes_quiescent_state =
         report_.rcu && std::ranges::find(report_.rcu->cpus, cpu.cpu) != report_.rcu->cpus.end();
@@ -201,6 +229,21 @@ void Examination::look_at_kernel() {
   if (!report_.tasks_complete) report_.unknown.emplace_back("tasks: their list is torn");
 }
 
+void Examination::look_at_time() {
+  for (CpuReport& cpu : report_.cpus) cpu.timer_overdue = clocks_.timer_overdue(cpu.cpu);
+  if (!is_alive_ || report_.stopped_by || report_.panic) return;
+  SecondLook(
+      view_, clocks_, [this] { reader_.forget(); }, HostTime::real())
+      .watch(report_);
+}
+
+void Examination::look_at_crashed() {
+  if (!crashed_) return;
+  report_.crashed = CrashedKernelReport{std::string(crashed_->kernel->release()), {}};
+  const auto log = read_kernel_log(crashed_->view, kLogLookedAt);
+  if (log) report_.crashed->reason = crash_reason(*log);
+}
+
 Result<HealthReport> Examination::run() {
   report_.release = view_.kernel().release();
   TRY(look_at_cpus());
@@ -209,6 +252,8 @@ Result<HealthReport> Examination::run() {
   report_.frozen = read_frozen_filesystems(view_);
   look_at_tasks();
   look_at_kernel();
+  look_at_crashed();
+  look_at_time();
   return std::move(report_);
 }
 
@@ -231,6 +276,7 @@ Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string 
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
                                           : TRY(Examination(machine, *kernel, is_alive).run());
   if (options.stopped_by) report.stopped_by = options.stopped_by;
+  if (options.ask_host) report.held_back = options.ask_host();
   report.unknown.insert(report.unknown.begin(), options.limits.begin(), options.limits.end());
   report.causes = diagnose(report);
   return report;

@@ -6,6 +6,7 @@
 // Used by the command `why`.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,9 @@
 
 namespace ringside::guest_linux {
 
-/// A saved guest is as it was. One that runs may be looked at twice, 50 ms apart, where a vCPU has
-/// interrupts off: whether it stays so.
+/// A saved guest is as it was. One that runs is looked at twice where what was seen may be nothing:
+/// after 50 ms where a vCPU has interrupts off, and for up to some seconds where an interrupt or a
+/// timer seems to be lost.
 enum class GuestSource : std::uint8_t { Saved, Runs };
 
 /// How a guest is looked at.
@@ -25,6 +27,9 @@ struct ExamineOptions {
   GuestSource life = GuestSource::Runs;
   std::optional<std::string> stopped_by;  // who or what has stopped it, in words
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
+  /// Tells all that the host keeps from running, a line each. Asked once, at the end. Empty: nobody
+  /// knows.
+  std::function<std::vector<std::string>()> ask_host;
 };
 
 /// `kernel` is null where no Linux was found, for the reason `trouble`. An error where the machine

@@ -5,6 +5,7 @@
 #include "vmm/linux/health/fake_kernel_for_tests.h"
 #include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
+#include "vmm/linux/health/second_look.h"
 #include "vmm/linux/health/tasks.h"
 #include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
@@ -20,12 +21,15 @@ constexpr std::uint64_t kStackBytes = 0x4000;
 /// The structures that every test needs, at offsets of our own.
 class Health : public testing::Test {
  protected:
-  Health() {
+  enum class Locks : std::uint8_t { Usual, RealTime };
+  explicit Health(Locks locks = Locks::Usual) {
     fakes::add_tasks(kernel_);
-    kernel_.structure("rw_semaphore", 40,
-                      {{"count", "atomic_long_t", 0},
-                       {"owner", "atomic_long_t", 8},
-                       {"wait_list", "list_head", 24}});
+    if (locks == Locks::Usual) {
+      kernel_.structure("rw_semaphore", 40,
+                        {{"count", "atomic_long_t", 0},
+                         {"owner", "atomic_long_t", 8},
+                         {"wait_list", "list_head", 24}});
+    }
     kernel_.structure("rwsem_waiter", 40,
                       {{"list", "list_head", 0}, {"task", "unsigned long", 16}});
     for (const std::uint64_t base : kernel_.bases) guest_.put(base, 100 * kSecond);
@@ -287,6 +291,99 @@ TEST_F(Health, ARwSemaphoresWriterIsItsOwnerAndAReaderIsOneOfSome) {
   EXPECT_TRUE(behind_readers.is_read_held);
 }
 
+/// A real-time kernel's: all locks that sleep are rt_mutexes.
+class RealTimeLocks : public Health {
+ protected:
+  static constexpr std::uint64_t kLock = kHeap + 0x100;  // a rt_mutex_base
+
+  RealTimeLocks() : Health(Locks::RealTime) {
+    kernel_.structure("rt_mutex_base", 32, {{"owner", "unsigned long", 24}});
+    kernel_.structure("atomic_t", 4, {{"counter", "int", 0}});
+    kernel_.structure("rwbase_rt", 40,
+                      {{"readers", "atomic_t", 0}, {"rtmutex", "rt_mutex_base", 8}});
+    kernel_.structure("rw_semaphore", 48, {{"rwbase", "rwbase_rt", 0}});
+    kernel_.structure("rt_mutex_waiter", 64,
+                      {{"task", "unsigned long", 48}, {"lock", "unsigned long", 56}});
+    put_task(0, 0, 1);
+    put_task(1, 2, 2);
+    put_task(2, 0x1000, 3);  // TASK_RTLOCK_WAIT
+    put_task(3, 1, 0);
+  }
+  void block(unsigned waiter) {
+    const std::uint64_t node = stack_at(waiter) + 0x1800;
+    guest_.put(task_at(waiter) + 120, node);
+    guest_.put(node + 48, task_at(waiter));
+    guest_.put(node + 56, kLock);
+  }
+  Wait wait_of(unsigned index, const std::vector<Frame>& stack) {
+    const KernelView view = this->view();
+    const Clocks clocks(view);
+    Tasks tasks(view, clocks, stacks_);
+    tasks.list();
+    const std::vector<FilesystemReport> none;
+    return Waits(view, tasks, none).find(*tasks.find(GuestVirt(task_at(index))), stack);
+  }
+};
+
+TEST_F(RealTimeLocks, AMutexIsNamedWithItsOwner) {
+  kernel_.seal();
+  block(1);
+  guest_.put(kLock + 24, task_at(3) | 1);
+  const std::vector<Frame> stack{{0, "__schedule+0x1"}, {0, "rt_mutex_slowlock.constprop.0+0x1"}};
+
+  const Wait wait = wait_of(1, stack);
+  EXPECT_EQ(wait.what, Wait::For::Lock);
+  EXPECT_EQ(wait.lock_kind, LockKind::Mutex);
+  EXPECT_EQ(wait.lock, GuestVirt(kLock));
+  EXPECT_EQ(wait.owner, 103);
+
+  guest_.put(stack_at(1) + 0x1800 + 48, task_at(2));  // the waiter is another's
+  EXPECT_NE(wait_of(1, stack).lock, GuestVirt(kLock));
+}
+
+TEST_F(RealTimeLocks, ASpinLockIsOneThatATaskSleepsForInStateD) {
+  kernel_.seal();
+  block(2);
+  guest_.put(kLock + 24, task_at(3) | 1);
+
+  const Wait wait = wait_of(2, {{0, "schedule_rtlock+0x1"}, {0, "rtlock_slowlock_locked+0x1"}});
+
+  EXPECT_EQ(wait.lock_kind, LockKind::SpinLock);
+  EXPECT_EQ(wait.owner, 103);
+  const KernelView view = this->view();
+  EXPECT_EQ(Tasks(view, Clocks(view), stacks_).read(GuestVirt(task_at(2)))->state,
+            TaskState::Uninterruptible);
+}
+
+TEST_F(RealTimeLocks, AReaderOfARwSemaphoreWaitsForItsWriter) {
+  kernel_.seal();
+  block(1);
+  guest_.put(kLock + 24, task_at(3) | 1);
+
+  const Wait wait = wait_of(1, {{0, "rt_mutex_slowlock+0x1"}, {0, "__rwbase_read_lock+0x1"}});
+
+  EXPECT_EQ(wait.lock_kind, LockKind::RwSemaphore);
+  EXPECT_EQ(wait.lock, GuestVirt(kLock - 8));
+  EXPECT_EQ(wait.owner, 103);
+}
+
+TEST_F(RealTimeLocks, AWriterWaitsForReadersThatNobodyKnows) {
+  kernel_.seal();
+  guest_.put(kLock - 8, std::uint64_t{1});  // one reader, and the bias is gone
+  guest_.put(kLock + 24, task_at(1) | 1);   // it has the mutex inside
+  guest_.put(stack_at(1) + 0x1900, kLock - 8);
+  const std::vector<Frame> stack{{0, "schedule+0x1"}, {0, "rwbase_write_lock+0x1"}};
+
+  const Wait wait = wait_of(1, stack);
+  EXPECT_EQ(wait.what, Wait::For::Lock);
+  EXPECT_EQ(wait.lock, GuestVirt(kLock - 8));
+  EXPECT_TRUE(wait.is_read_held);
+  EXPECT_EQ(wait.owner, 0);
+
+  guest_.put(kLock - 8, std::uint64_t{0});
+  EXPECT_EQ(wait_of(1, stack).lock, GuestVirt(0)) << "no reader";
+}
+
 TEST_F(Health, ALockIsNotBelievedWhereItsListIsTornOrItsOwnerIsNobody) {
   kernel_.seal();
   put_task(0, 0, 1);
@@ -325,6 +422,137 @@ TEST_F(Health, WithoutALocksFunctionInTheStackTheWaitIsForWhatTheStackSays) {
   EXPECT_EQ(waits.find(task, {{0, "schedule_timeout+0x5"}, {0, "wait_for_completion+1"}}).what,
             Wait::For::Completion);
   EXPECT_EQ(waits.find(task, {}).what, Wait::For::Unknown);
+}
+
+/// Two idle CPUs of a guest that runs, whose clock is at 100 s, and a host whose time the test
+/// makes.
+class SecondLooks : public Health {
+ protected:
+  SecondLooks() {
+    kernel_.structure("hrtimer_cpu_base", 16, {{"expires_next", "unsigned long", 0}});
+    kernel_.structure("seqcount_raw_spinlock", 4, {{"sequence", "unsigned int", 0}});
+    kernel_.structure("timekeeper", 16, {{"xtime_sec", "unsigned long", 8}});
+    kernel_.structure("__call_single_node", 16,
+                      {{"llist", "unsigned long", 0}, {"u_flags", "unsigned int", 8}});
+    kernel_.structure("__call_single_data", 24,
+                      {{"node", "__call_single_node", 0}, {"func", "unsigned long", 16}});
+    kernel_.symbol("hrtimer_bases", 0x100, 'A');
+    kernel_.symbol("call_single_queue", 0x200, 'A');
+    kernel_.symbol("tick_next_period", kData + 0x1100);
+    kernel_.symbol("tk_core", kData + 0x1200);
+    kernel_.symbol("ktime_get", fakes::HealthKernel::kText + 0x100, 't');
+    kernel_.seal();
+    guest_.put(kData + 0x1100, 100 * kSecond + kSecond / 250);
+    guest_.put(kData + 0x1210, wall_);
+    for (const std::uint64_t base : kernel_.bases) {
+      guest_.put(base + 0x100, 102 * kSecond);
+      guest_.put(base + 0x200, std::uint64_t{0});
+    }
+  }
+  HealthReport watch() {
+    HealthReport report;
+    for (const unsigned number : {0U, 1U}) {
+      CpuReport& cpu = report.cpus.emplace_back();
+      cpu.cpu = number;
+      cpu.is_idle = true;
+      VcpuReport& vcpu = report.vcpus.emplace_back();
+      vcpu.vcpu = number;
+      vcpu.cpu = number;
+      vcpu.mode = VcpuReport::Mode::Kernel;
+      vcpu.is_halted = true;
+    }
+    const KernelView view = this->view();
+    Clocks clocks(view);
+    const HostTime host{[this] { return host_now_; }, [this] { return host_wall_; },
+                        [this](std::uint64_t time) {
+                          host_now_ += time;
+                          if (as_time_goes) as_time_goes();
+                        }};
+    SecondLook(
+        view, clocks, [] {}, host)
+        .watch(report);
+    return report;
+  }
+
+  std::uint64_t host_now_ = 7 * kSecond, wall_ = 1'700'000'000, host_wall_ = wall_;
+  std::function<void()> as_time_goes;
+};
+
+TEST_F(SecondLooks, AGuestThatIsWellIsNotWatched) {
+  host_wall_ = wall_ + 2;  // its next timer is 2 s ahead
+
+  const HealthReport report = watch();
+
+  EXPECT_FALSE(report.clock_stands);
+  EXPECT_EQ(host_now_, 7 * kSecond);
+}
+
+TEST_F(SecondLooks, AClockThatTakesNoTimerStandsStill) {
+  host_wall_ = wall_ + 30;
+  guest_.put(kernel_.bases[1] + 0x100, 104 * kSecond);
+
+  const HealthReport report = watch();
+
+  EXPECT_TRUE(report.clock_stands);
+  ASSERT_TRUE(report.cpus[0].timer_overdue.has_value());
+  EXPECT_GE(*report.cpus[0].timer_overdue, kSecond);
+  EXPECT_FALSE(report.cpus[1].timer_overdue.has_value()) << "its own is not due yet";
+}
+
+TEST_F(SecondLooks, AGuestWhoseWallClockIsWrongIsWatchedUntilItsClockMoves) {
+  for (const std::uint64_t wall : {wall_ + 86400, wall_ - 86400}) {
+    host_wall_ = wall;
+    const std::uint64_t began = host_now_;
+    as_time_goes = [&] {
+      if (host_now_ >= began + kSecond) guest_.put(kData + 0x1100, host_now_ + 95 * kSecond);
+    };
+
+    EXPECT_FALSE(watch().clock_stands);
+    EXPECT_LT(host_now_, began + 2 * kSecond);
+    as_time_goes = nullptr;
+    guest_.put(kData + 0x1100, 100 * kSecond + kSecond / 250);
+  }
+}
+
+TEST_F(SecondLooks, AGuestWithoutTimersSaysNothing) {
+  host_wall_ = wall_ + 1000;
+  for (const std::uint64_t base : kernel_.bases) guest_.put(base + 0x100, std::int64_t{INT64_MAX});
+
+  EXPECT_FALSE(watch().clock_stands);
+  EXPECT_EQ(host_now_, 7 * kSecond);
+}
+
+TEST_F(SecondLooks, ACallThatStaysInTheQueueOfAnIdleCpuIsLost) {
+  guest_.put(kernel_.bases[1] + 0x200, kHeap);
+  guest_.put(kHeap + 8, std::uint32_t{0x11});  // locked, and somebody waits for it
+  guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);
+
+  const HealthReport report = watch();
+
+  EXPECT_FALSE(report.cpus[0].call_waits.has_value());
+  ASSERT_TRUE(report.cpus[1].call_waits.has_value());
+  EXPECT_GE(*report.cpus[1].call_waits, kSecond);
+  EXPECT_EQ(report.cpus[1].called_function, "ktime_get");
+}
+
+TEST_F(SecondLooks, ACallThatIsTakenInTimeIsNot) {
+  guest_.put(kernel_.bases[1] + 0x200, kHeap);
+  as_time_goes = [&] {
+    if (host_now_ > 7 * kSecond + kSecond / 2) guest_.put(kernel_.bases[1] + 0x200, kHeap + 64);
+  };
+
+  EXPECT_FALSE(watch().cpus[1].call_waits.has_value());
+}
+
+TEST_F(SecondLooks, AnotherEntryThanACallNamesNoFunction) {
+  guest_.put(kernel_.bases[1] + 0x200, kHeap);
+  guest_.put(kHeap + 8, std::uint32_t{0x31});  // a wake-up
+  guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);
+
+  const HealthReport report = watch();
+
+  EXPECT_TRUE(report.cpus[1].call_waits.has_value());
+  EXPECT_EQ(report.cpus[1].called_function, "");
 }
 
 /// A log of 8 descriptors and 256 bytes of text.
@@ -436,6 +664,26 @@ TEST_F(Health, APanicsReasonIsTheLogsAndNotItsTrailer) {
   ASSERT_TRUE(panic.has_value());
   EXPECT_EQ(panic->cpu, 1u);
   EXPECT_EQ(panic->reason, "sysrq triggered crash");
+}
+
+TEST(CrashReason, IsThePanicsOrElseTheFaultsThatStartedTheCrashKernel) {
+  const LogLine fault{1, 0, "BUG: kernel NULL pointer dereference, address: 0000000000000000"},
+      oops{1, 0, "Oops: 0002 [#1] PREEMPT SMP"}, other{0, 6, "Run /init as init process"},
+      panic{2, 0, "Kernel panic - not syncing: sysrq triggered crash"};
+  EXPECT_EQ(crash_reason({other, fault, oops}), fault.text);
+  EXPECT_EQ(crash_reason({other, fault, panic}), "sysrq triggered crash");
+  EXPECT_EQ(crash_reason({other}), "");
+}
+
+TEST_F(Health, AKernelThatIdlesSuspendedIsNotTakenForOneThatHangs) {
+  kernel_.enumeration("s2idle_states", {{"S2IDLE_STATE_NONE", 0}, {"S2IDLE_STATE_ENTER", 1}});
+  kernel_.symbol("s2idle_state", kData + 0x6000);
+  kernel_.seal();
+  guest_.put(kData + 0x6000, std::int32_t{0});
+  EXPECT_FALSE(is_suspended_to_idle(view()));
+
+  guest_.put(kData + 0x6000, std::int32_t{1});
+  EXPECT_TRUE(is_suspended_to_idle(view()));
 }
 
 TEST_F(Health, AKernelThatLacksStructuresIsSaidToAndNothingIsMadeUp) {

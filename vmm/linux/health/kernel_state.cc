@@ -12,17 +12,39 @@ constexpr std::uint32_t kMostRcuNodes = 4096;
 
 }  // namespace
 
-std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log) {
-  const auto cpu = view.variable<std::int32_t>("panic_cpu");
-  if (!cpu || *cpu < 0) return std::nullopt;  // PANIC_CPU_INVALID is -1
-  PanicReport panic{static_cast<std::uint32_t>(*cpu), {}};
+namespace {
+
+/// Of the last panic that the log tells; empty: of none.
+std::string panic_reason(const std::vector<LogLine>& log) {
   constexpr std::string_view kWords = "Kernel panic - not syncing: ";
+  std::string reason;
   for (const LogLine& line : log) {
     const std::size_t at = line.text.find(kWords);
     if (at == std::string::npos || line.text.starts_with("---[")) continue;
-    panic.reason = line.text.substr(at + kWords.size());
+    reason = line.text.substr(at + kWords.size());
   }
-  return panic;
+  return reason;
+}
+
+}  // namespace
+
+/// An oops starts the crash kernel before it would panic (arch/x86/kernel/dumpstack.c).
+std::string crash_reason(const std::vector<LogLine>& log) {
+  std::string reason = panic_reason(log);
+  for (const LogLine& line : log) {
+    if (!reason.empty()) break;
+    const bool is_fault =
+        line.text.starts_with("BUG: ") || line.text.starts_with("kernel BUG at ") ||
+        line.text.starts_with("general protection fault") || line.text.starts_with("Oops: ");
+    if (is_fault) reason = line.text;
+  }
+  return reason;
+}
+
+std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log) {
+  const auto cpu = view.variable<std::int32_t>("panic_cpu");
+  if (!cpu || *cpu < 0) return std::nullopt;  // PANIC_CPU_INVALID is -1
+  return PanicReport{static_cast<std::uint32_t>(*cpu), panic_reason(log)};
 }
 
 /// The words are those of __oom_kill_process() (mm/oom_kill.c), 5.0 to 7.2; a memory cgroup's kill
@@ -46,6 +68,12 @@ bool has_suspended(const KernelView& view) {
   const auto state = view.variable<std::int32_t>("system_state");
   const auto suspended = view.enumerator("SYSTEM_SUSPEND");
   return state && suspended && *state == *suspended;
+}
+
+bool is_suspended_to_idle(const KernelView& view) {
+  const auto state = view.variable<std::int32_t>("s2idle_state");
+  const auto entered = view.enumerator("S2IDLE_STATE_ENTER");
+  return state && entered && *state == *entered;
 }
 
 std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks) {

@@ -17,11 +17,16 @@ namespace ringside::guest_linux {
 
 /// `log` is where the reason stands.
 std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log);
+/// Of a kernel that started its crash kernel: a panic's words, or those of the fault that led
+/// there.
+std::string crash_reason(const std::vector<LogLine>& log);
 /// The task that was killed last for want of memory, into `memory`. `now`: since boot.
 void read_last_kill(const std::vector<LogLine>& log, std::optional<std::uint64_t> now,
                     MemoryReport& memory);
 /// By system_state (include/linux/kernel.h): the kernel sleeps in S3 or S4, or is on its way there.
 bool has_suspended(const KernelView& view);
+/// By s2idle_state (kernel/power/suspend.c): it idles with its devices suspended until it is woken.
+bool is_suspended_to_idle(const KernelView& view);
 std::optional<RcuReport> read_rcu(const KernelView& view, const Clocks& clocks);
 /// How long ago the soft-lockup watchdog of a CPU last ran; empty where it does not watch.
 std::optional<std::uint64_t> watchdog_behind(const KernelView& view, const Clocks& clocks,

@@ -52,7 +52,8 @@ struct Task {
   bool is_realtime() const { return policy == 1U || policy == 2U || policy == 6U; }
 };
 
-enum class LockKind : std::uint8_t { Mutex, RwSemaphore, PercpuRwSemaphore };
+/// A spin lock that one sleeps for is a real-time kernel's.
+enum class LockKind : std::uint8_t { Mutex, RwSemaphore, PercpuRwSemaphore, SpinLock };
 
 /// A task's wait: for which thing, and who holds it.
 struct Wait {
@@ -91,12 +92,17 @@ struct CpuReport {
   std::optional<std::uint64_t> realtime_tasks;
   std::optional<std::uint64_t> timer_overdue;    // it has taken no timer interrupt for
   std::optional<std::uint64_t> watchdog_behind;  // the soft-lockup watchdog was not touched for
-  bool owes_quiescent_state = false;             // RCU waits for it
+  /// It is idle, and what another CPU asked of it by an interrupt has waited so long at least.
+  std::optional<std::uint64_t> call_waits;
+  std::string called_function;        // that it was asked to run; empty: not known
+  bool owes_quiescent_state = false;  // RCU waits for it
 };
 
 struct VcpuReport {
   unsigned vcpu = 0;
-  enum class Mode : std::uint8_t { Kernel, User, Firmware, Narrow, Other };  // 32 bits: Narrow
+  /// Narrow: 32 bits. Crashed: in the kernel that crashed, while another vCPU runs its crash
+  /// kernel.
+  enum class Mode : std::uint8_t { Kernel, User, Firmware, Narrow, Crashed, Other };
   Mode mode = Mode::Other;
   std::optional<std::uint32_t> cpu;  // Linux's number
   std::uint64_t pc = 0;
@@ -117,6 +123,12 @@ struct LogLine {
 struct PanicReport {
   std::uint32_t cpu = 0;
   std::string reason;  // of the log: "Kernel panic - not syncing: ..." without that
+};
+
+/// The kernel before a crash kernel (kdump).
+struct CrashedKernelReport {
+  std::string release;
+  std::string reason;  // by its log; empty: it does not say
 };
 
 struct MemoryReport {  // bytes
@@ -156,12 +168,16 @@ struct RcuReport {
 
 struct Cause {
   enum class Kind : std::uint8_t {
+    Host,
+    CrashKernel,
     Stopped,
     NotStarted,
     Firmware,
     NoLinux,
     Panicked,
     InterruptsOff,
+    TimerLost,
+    CallLost,
     LockCycle,
     FrozenFilesystem,
     Storage,
@@ -186,7 +202,9 @@ struct HealthReport {
   std::string release;         // empty: no Linux was found, and the rest is of the vCPUs only
   std::string kernel_trouble;  // why it was not
   std::optional<std::string> stopped_by;  // who or what has stopped the guest; empty: it runs
+  std::vector<std::string> held_back;     // what the host keeps from running, a line each
   std::optional<std::uint64_t> uptime;
+  bool clock_stands = false;  // no CPU has moved the guest's clock on, though a timer is overdue
   std::vector<VcpuReport> vcpus;  // empty: their registers are not known
   std::vector<CpuReport> cpus;
   std::optional<std::array<double, 3>> load;
@@ -196,6 +214,7 @@ struct HealthReport {
   std::vector<TaskReport> holders;   // of locks, that are in neither list above
   std::vector<TaskReport> starving;  // runnable, for long
   std::optional<PanicReport> panic;
+  std::optional<CrashedKernelReport> crashed;  // this is the crash kernel of that one
   MemoryReport memory;
   std::vector<DiskReport> disks;  // with requests in flight
   std::vector<FilesystemReport> frozen;

@@ -12,7 +12,7 @@ namespace {
 
 // include/linux/sched.h; unchanged since 4.14.
 constexpr std::uint64_t kInterruptible = 1, kUninterruptible = 2, kStopped = 4, kTraced = 8,
-                        kDead = 0x80, kNoLoad = 0x400;
+                        kDead = 0x80, kNoLoad = 0x400, kRtLockWait = 0x1000;
 constexpr std::uint64_t kExitDead = 0x10, kExitZombie = 0x20;
 constexpr std::uint64_t kKernelThread = 0x20'0000;  // PF_KTHREAD
 constexpr std::uint64_t kUsualStack = 16 << 10;     // THREAD_SIZE without KASAN
@@ -68,6 +68,8 @@ TaskState Tasks::state_of(GuestVirt task) const {
   if ((exited & (kExitDead | kExitZombie)) != 0) return TaskState::Dead;
   const auto state = view_.value(task, state_);
   if (!state) return TaskState::Other;
+  // A real-time kernel's spin lock; /proc shows it as D, too.
+  if ((*state & kRtLockWait) != 0) return TaskState::Uninterruptible;
   if ((*state & (kInterruptible | kUninterruptible | kStopped | kTraced | kDead)) == 0) {
     return TaskState::Running;
   }

@@ -151,6 +151,7 @@ std::vector<CpuReport> describe_cpus(const KernelView& view, const Tasks& tasks,
   std::vector<CpuReport> cpus;
   for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) cpus.push_back(reader.read(cpu));
   for (VcpuReport& vcpu : vcpus) {
+    if (vcpu.mode == Mode::Crashed) continue;
     const Registers& its = registers.known.at(vcpu.vcpu);
     vcpu.cpu = cpu_of(view, tasks, its, cpus);
     if (!vcpu.cpu || vcpu.mode != Mode::Kernel) continue;

@@ -13,7 +13,8 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostWaiters = 4096;
-constexpr std::uint64_t kReaderOwned = 1;  // RWSEM_READER_OWNED
+constexpr std::uint64_t kReaderOwned = 1;   // RWSEM_READER_OWNED
+constexpr std::uint64_t kRtHasWaiters = 1;  // RT_MUTEX_HAS_WAITERS
 
 template <std::size_t kCount>
 bool is_one_of(std::string_view name, const std::array<std::string_view, kCount>& names) {
@@ -54,12 +55,13 @@ std::string_view function_of(const Frame& frame) {
 }
 
 const Frame* sleeping_frame(const std::vector<Frame>& stack) {
-  constexpr std::array<std::string_view, 14> kScheduler{"__schedule",
+  constexpr std::array<std::string_view, 15> kScheduler{"__schedule",
                                                         "schedule",
                                                         "schedule_timeout",
                                                         "io_schedule",
                                                         "io_schedule_timeout",
                                                         "schedule_preempt_disabled",
+                                                        "schedule_rtlock",
                                                         "__cond_resched",
                                                         "preempt_schedule",
                                                         "preempt_schedule_common",
@@ -100,12 +102,84 @@ Waits::Waits(const KernelView& view, const Tasks& tasks,
              std::nullopt};
   blocker_ = view.field("task_struct", "blocker");
   blocked_on_ = view.field("task_struct", "blocked_on");
+  rt_ = {view.field("task_struct", "pi_blocked_on"),
+         view.field("rt_mutex_waiter", "task"),
+         view.field("rt_mutex_waiter", "lock"),
+         view.field("rt_mutex_base", "owner"),
+         view.field("rw_semaphore", "rwbase.rtmutex"),
+         view.field("rw_semaphore", "rwbase.readers.counter")};
   super_block_bytes_ = view.size_of("super_block");
+}
+
+namespace {
+
+/// By the function that took it: all of them sleep in the same ones.
+LockKind kind_of_rt_mutex(const std::vector<Frame>& stack) {
+  for (const Frame& frame : stack) {
+    const std::string_view name = function_of(frame);
+    if (name.starts_with("rt_spin_lock") || name.starts_with("rtlock_") ||
+        name.starts_with("rt_read_lock") || name.starts_with("rt_write_lock")) {
+      return LockKind::SpinLock;
+    }
+    if (name.starts_with("rwbase_") || name.starts_with("__rwbase_") ||
+        name.starts_with("down_read") || name.starts_with("down_write")) {
+      return LockKind::RwSemaphore;
+    }
+  }
+  return LockKind::Mutex;
+}
+
+}  // namespace
+
+/// The rw-semaphore that a writer has for itself but for the readers that it waits for.
+std::optional<GuestVirt> Waits::semaphore_of_writer(const Task& task) const {
+  constexpr std::uint64_t kReaderBias = 1U << 31;
+  for (const std::uint64_t word : stack_of(task).words) {
+    const GuestVirt at(word);
+    if (!arch::in_kernel_half(at) || word % 8 != 0) continue;
+    const auto owner = view_.value(at.wrapping_add(rt_.in_semaphore->offset), rt_.owner);
+    const auto readers = view_.value(at, rt_.readers);
+    const bool is_its = owner && (*owner & ~kRtHasWaiters) == task.address.raw();
+    // Writers have taken the bias away, so that no reader comes any more.
+    if (is_its && readers && *readers != 0 && (*readers & kReaderBias) == 0) return at;
+  }
+  return std::nullopt;
+}
+
+/// Fills the wait for one; false where the task waits for none.
+bool Waits::look_for_rt_mutex(const Task& task, const std::vector<Frame>& stack, Wait& wait) const {
+  const LockKind kind = kind_of_rt_mutex(stack);
+  const auto waiter = view_.pointer(task.address, rt_.waiter);
+  if (!waiter) {
+    if (kind != LockKind::RwSemaphore || !rt_.in_semaphore || !rt_.readers) return false;
+    wait.what = Wait::For::Lock;
+    wait.lock_kind = kind;
+    wait.is_read_held = true;
+    wait.lock = semaphore_of_writer(task).value_or(GuestVirt());
+    if (wait.lock.raw() != 0) name_lock(wait);
+    return true;
+  }
+  const auto lock = view_.pointer(*waiter, rt_.lock);
+  if (!lock || view_.value(*waiter, rt_.task) != task.address.raw()) return false;
+  wait.what = Wait::For::Lock;
+  wait.lock_kind = kind;
+  wait.lock = *lock;
+  if (kind == LockKind::RwSemaphore && rt_.in_semaphore) {
+    wait.lock = lock->wrapping_sub(rt_.in_semaphore->offset);
+  }
+  name_lock(wait);
+  const auto owner = view_.value(*lock, rt_.owner);
+  const Task* holder = owner ? tasks_.find(GuestVirt(*owner & ~kRtHasWaiters)) : nullptr;
+  if (holder == nullptr) return true;
+  wait.owner = holder->pid;
+  wait.owner_task = holder->address;
+  return true;
 }
 
 Wait Waits::find(const Task& task, const std::vector<Frame>& stack) const {
   Wait wait;
   if (const Frame* frame = sleeping_frame(stack)) wait.function = function_of(*frame);
+  if (look_for_rt_mutex(task, stack, wait)) return wait;
   const Shape* shape = nullptr;
   if (has_frame(stack, "percpu_rwsem_wait") || has_frame(stack, "__percpu_down_read")) {
     shape = &percpu_;

@@ -6,8 +6,11 @@
 // head any more (since 7.1), the lock is the word on the stack that leads back to the waiters. Some
 // kernels say it themselves: task_struct's blocker (6.16) or blocked_on.
 // Owners: mutex.owner and rw_semaphore.owner, whose low bits are flags.
-// Used by examine(). Hostile input: lists are bounded, a lock is believed only when its list closes
-// and its owner is a task.
+// Of real-time kernels (PREEMPT_RT) mutexes, rw-semaphores and spin locks that sleep are rt_mutexes
+// (kernel/locking/rtmutex_common.h, include/linux/rwbase_rt.h): the task says itself which waiter
+// it has (pi_blocked_on), and the waiter which lock. A writer that waits for readers has no waiter:
+// it holds the semaphore's rt_mutex already. Used by examine(). Hostile input: lists are bounded, a
+// lock is believed only when its list closes and its owner is a task.
 #pragma once
 
 #include <optional>
@@ -42,6 +45,8 @@ class Waits {
     std::vector<std::uint64_t> words;
   };
 
+  bool look_for_rt_mutex(const Task& task, const std::vector<Frame>& stack, Wait& wait) const;
+  std::optional<GuestVirt> semaphore_of_writer(const Task& task) const;
   std::optional<GuestVirt> find_lock(const Task& task, const Shape& shape) const;
   std::optional<GuestVirt> lock_of_waiter(const Shape& shape, GuestVirt waiter,
                                           const Words& stack) const;
@@ -57,6 +62,13 @@ class Waits {
   const std::vector<FilesystemReport>& frozen_;
   Shape mutex_, rw_semaphore_, percpu_;
   std::optional<Field> blocker_, blocked_on_;
+  /// Of rt_mutexes: a task's waiter, the waiter's task and lock, the lock's owner; where it lies in
+  /// a rw-semaphore, and how many readers that has. Without the last two this is no real-time
+  /// kernel.
+  struct RtMutex {
+    std::optional<Field> waiter, task, lock, owner, in_semaphore, readers;
+  };
+  RtMutex rt_;
   std::uint64_t super_block_bytes_;
   /// Of all lists of waiters together: many words of a stack may each lead to a long one.
   mutable std::size_t steps_left_ = 1 << 21;
