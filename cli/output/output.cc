@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kFlowStep = 2;
 constexpr std::size_t kDeepestFlow = 200;  // unmatched entries would indent for ever
+constexpr std::size_t kMostOpen = 1000;    // of them; the oldest are forgotten
 constexpr std::size_t kNameWidth = 32, kFlowWidth = 41;
 constexpr std::size_t kCpuWidth = 3, kIdWidth = 6;
 constexpr std::string_view kMachine = "MACHINE";  // the column that several machines have
@@ -49,6 +51,13 @@ bool names_code(dif::ValueKind kind) {
 bool names_end(std::string_view name, std::string_view word) {
   if (!name.ends_with(word)) return false;
   return name.size() == word.size() || name[name.size() - word.size() - 1] == '-';
+}
+
+/// Whether both are of one function: "entry" and "return", "method-entry" and "method-return".
+bool is_pair(const dif::ProbeDescription& entry, const dif::ProbeDescription& leave) {
+  const auto kind = [](std::string_view name) { return name.substr(0, name.rfind('-') + 1); };
+  return entry.function == leave.function && entry.module == leave.module &&
+         entry.provider == leave.provider && kind(entry.name) == kind(leave.name);
 }
 
 }  // namespace
@@ -310,18 +319,35 @@ Output::Flow Output::flow_of(const dif::TraceData& trace_data, std::size_t index
   return next != trace_data.records.end() && same_probe(next->ecb) ? Flow::None : Flow::Return;
 }
 
+/// How many calls deep the arrow stands. A return takes away all down to its own entry: calls above
+/// it whose return has no probe, or was dropped, are over, too. One whose entry nobody saw takes
+/// away nothing.
+std::size_t Output::follow_flow(CpuFlow& flows, const Plan& plan, Flow flow) {
+  auto& open = flows.open;
+  const std::size_t depth = open.size();
+  if (flow == Flow::Entry) {
+    if (depth == kMostOpen) open.erase(open.begin());
+    open.push_back(plan.name);
+  }
+  if (flow != Flow::Return) return depth;
+  const auto is_own = [&](const dif::ProbeDescription* entry) {
+    return is_pair(*entry, *plan.name);
+  };
+  const auto own = std::find_if(open.rbegin(), open.rend(), is_own);
+  if (own != open.rend()) open.erase(std::prev(own.base()), open.end());
+  return open.size();
+}
+
 /// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.
 void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
-  std::size_t& depth = source_->flows[cpu].depth;
+  const std::size_t depth = follow_flow(source_->flows[cpu], plan, flow) * kFlowStep;
   const bool is_syscall = plan.name->provider == "syscall";
-  if (flow == Flow::Return && depth >= kFlowStep) depth -= kFlowStep;
   const std::size_t start = text_.size();
   text_.append(std::min(depth, kDeepestFlow), ' ');
   switch (flow) {
     case Flow::Entry:
       text_ += is_syscall ? " => " : " -> ";
       text_ += plan.name->function;
-      depth += kFlowStep;
       break;
     case Flow::Return:
       text_ += is_syscall ? " <= " : " <- ";

@@ -93,7 +93,7 @@ class Output {
   };
   enum class Flow : std::uint8_t { Entry, Return, None };
   struct CpuFlow {
-    std::size_t depth = 0;
+    std::vector<const dif::ProbeDescription*> open;  // entries whose return has not come yet
     dif::EcbId last;
   };
 
@@ -123,6 +123,7 @@ class Output {
   void write_text();
   void start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
   Flow flow_of(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
+  static std::size_t follow_flow(CpuFlow& flows, const Plan& plan, Flow flow);
   void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
   void write_faults(const dif::TraceData& trace_data);
   void write_drops(const dif::TraceData& trace_data);

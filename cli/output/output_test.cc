@@ -72,6 +72,54 @@ TEST_F(OutputTest, FlowIndentFollowsCalls) {
             "  0    <- vfs_read                            \n");
 }
 
+TEST_F(OutputTest, AReturnTakesAwayAllDownToItsEntry) {
+  settings_.flow_indent = settings_.testing = true;
+  const auto outer = program_.add({"fbt", "vmlinux", "ksys_read", "entry"}, {});
+  const auto outer_end = program_.add({"fbt", "vmlinux", "ksys_read", "return"}, {});
+  const auto half = program_.add({"fbt", "vmlinux", "rw_verify_area", "entry"}, {});
+  const auto other_half =
+      program_.add({"fbt", "vmlinux", "apparmor_file_permission", "return"}, {});
+
+  for (int call = 0; call < 3; ++call) {
+    fire(outer);
+    fire(half);
+    fire(other_half);
+    fire(outer_end);
+  }
+
+  const std::string one =
+      " -> ksys_read                             \n"
+      "   -> rw_verify_area                      \n"
+      "     <- apparmor_file_permission          \n"
+      " <- ksys_read                             \n";
+  EXPECT_EQ(text(), "FUNCTION                                 \n" + one + one + one);
+}
+
+TEST_F(OutputTest, FunctionsOfOneNameInTwoModulesAreTwo) {
+  settings_.flow_indent = settings_.testing = true;
+  const auto outer = program_.add({"fbt", "a", "open", "entry"}, {});
+  const auto inner = program_.add({"fbt", "b", "open", "entry"}, {});
+  const auto outer_end = program_.add({"fbt", "a", "open", "return"}, {});
+
+  fire(outer);
+  fire(inner);
+  fire(outer_end);
+
+  EXPECT_TRUE(text().ends_with("\n <- open                                  \n")) << text();
+}
+
+TEST_F(OutputTest, EntriesWithoutReturnsIndentUpToABound) {
+  settings_.flow_indent = settings_.testing = true;
+  const auto entry = program_.add({"fbt", "vmlinux", "f", "entry"}, {});
+  const auto leave = program_.add({"fbt", "vmlinux", "f", "return"}, {});
+
+  for (int n = 0; n < 120; ++n) fire(entry);
+  for (int n = 0; n < 120; ++n) fire(leave);
+
+  EXPECT_NE(text().find("\n" + std::string(200, ' ') + " -> f"), std::string::npos);
+  EXPECT_TRUE(text().ends_with("\n <- f                                     \n"));
+}
+
 TEST_F(OutputTest, AggregationsNeverPrintedComeAtTheEnd) {
   program_.aggregation(dif::AggregateFunction::Count);
   dif::TraceData trace_data;

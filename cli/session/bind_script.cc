@@ -6,10 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cli/options/buffer_sizes.h"
 #include "cli/program/bind_program.h"
+#include "cli/program/half_pairs.h"
 #include "cli/session/phase_time.h"
 #include "dif/engine/engine.h"
 #include "dif/evaluate/variables.h"
@@ -133,11 +135,36 @@ void tell_gaps(const SessionTargets& targets, const SessionTarget& entry) {
                                         first->name.to_string(), first->reason, others));
 }
 
+/// With -F, that arrows will lack their other half. Who asked for one end alone knows.
+void tell_half_pairs(const SessionTargets& targets, const SessionTarget& entry) {
+  std::set<dif::ProbeId> seen;
+  std::vector<dif::ProbeDescription> asked;
+  HalfPairs pairs;
+  for (const dif::Clause& clause : entry.target->program().clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      asked.push_back(pattern);
+      const auto visit = [&](const providers::Probe& probe) {
+        if (seen.insert(probe.id).second) pairs.add(probe.name);
+      };
+      // An error here is one of enabling, too, which is told then.
+      if (!entry.target->tracer().for_each_probe(pattern, visit)) return;
+    }
+  }
+  const HalfPairs::Found found = pairs.find(asked);
+  if (found.count == 0) return;
+  targets.print_line(
+      entry, fmt::format("{} function{} one of entry and return alone, so {} arrows of -F have no "
+                         "other half: there is no {} (-l -v tells each, with the reason)",
+                         found.count, found.count == 1 ? " has" : "s have",
+                         found.count == 1 ? "its" : "their", found.first.to_string()));
+}
+
 Result<void> enable(const Script& script, const SessionTargets& targets, SessionTarget& entry,
                     const Settings& settings) {
   using Matching = providers::Target::Matching;
   const Clock::time_point began = Clock::now();
   tell_gaps(targets, entry);
+  if (settings.flow_indent) tell_half_pairs(targets, entry);
   // The compiler has seen to it that all match, but perhaps on another machine.
   const bool optional = settings.zero_matches || !script.is_saved();
   auto matched = entry.target->enable_all(optional ? Matching::Optional : Matching::Required);
