@@ -34,7 +34,9 @@ class BootTrace final : public KernelTrace, public BreakpointSink {
   Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
   KernelStatistics statistics() const override {
-    return {.unfired = dispatcher_.counters().no_point, .waits = dispatcher_.tally().histogram()};
+    return {.misses = dispatcher_.counters().lost_returns,
+            .unfired = dispatcher_.counters().no_point,
+            .waits = dispatcher_.tally().histogram()};
   }
 
   void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;

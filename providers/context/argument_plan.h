@@ -96,10 +96,14 @@ class ArgumentSource {
     return source;
   }
 
+  /// One that there is, but that nobody can tell: a fault.
+  static constexpr ArgumentSource untold() { return {Kind::Untold, nullptr, 0, nullptr}; }
+
   constexpr bool exists() const { return kind_ != Kind::None; }
   /// Whether it is read from a vCPU: from its registers, or from memory by them.
   constexpr bool needs_vcpu() const {
-    return kind_ != Kind::None && kind_ != Kind::Site && kind_ != Kind::Fact;
+    return kind_ != Kind::None && kind_ != Kind::Site && kind_ != Kind::Fact &&
+           kind_ != Kind::Untold;
   }
   constexpr bool operator==(const ArgumentSource&) const = default;
 
@@ -118,7 +122,8 @@ class ArgumentSource {
     ArrivalValues,
     KernelPc,
     UserPc,
-    Computed
+    Computed,
+    Untold
   };
   constexpr ArgumentSource(Kind kind, Register base, std::uint32_t number,
                            const ComputedArguments* computed)
@@ -181,9 +186,10 @@ inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
   }
   return plan;
 }();
-/// At a way out of a function: how far from its start (Binding::site), and the value where the way
-/// out is a return.
-inline constexpr ArgumentPlan kFunctionExitArguments{{ArgumentSource::of_site()}, {}, {}};
+/// At a way out of a function: how far from its start (Binding::site), and the value, which is only
+/// known where the way out is a return.
+inline constexpr ArgumentPlan kFunctionExitArguments{
+    {ArgumentSource::of_site(), ArgumentSource::untold()}, {}, {}};
 inline constexpr ArgumentPlan kFunctionReturnArguments{
     {ArgumentSource::of_site(), ArgumentSource::in(arch::kReturnRegister)}, {}, {}};
 /// Where the return register has a system call's result: arg0 and arg1, as dtrace has it.
@@ -212,6 +218,7 @@ inline Result<std::uint64_t, Fault> ArgumentSource::whole_value(const ArgumentMo
       return at.registers.in_user_mode() ? 0 : at.registers.*arch::kProgramCounter;
     case Kind::UserPc: return at.registers.in_user_mode() ? at.registers.*arch::kProgramCounter : 0;
     case Kind::Computed: return computed_->argument(number_, at);
+    case Kind::Untold: return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
   }
   __builtin_unreachable();
 }

@@ -65,6 +65,13 @@ void LinuxContext::follow_tables() {
   kernel_reader_.set_table(table);
 }
 
+std::optional<TaskMoment> LinuxContext::task_moment() const {
+  const auto task = current();
+  const auto tid = known_variable(dif::ContextVariable::Tid);
+  if (!task || !tid) return std::nullopt;
+  return TaskMoment{task->raw(), static_cast<std::int32_t>(*tid), registers_.*arch::kStackPointer};
+}
+
 std::optional<std::uint32_t> LinuxContext::system_call_number() const {
   // x32 calls carry this bit and use the same functions for most numbers.
   constexpr std::uint32_t kX32 = 0x4000'0000;

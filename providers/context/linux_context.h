@@ -14,6 +14,7 @@
 #include "providers/context/linux_paths.h"
 #include "providers/context/thread_clock.h"
 #include "providers/dispatch/binding.h"
+#include "providers/dispatch/pending_returns.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/stacks/stack_tables.h"
@@ -88,6 +89,8 @@ class LinuxContext final : public dif::GuestContext {
   /// any instruction, and arguments are not the guest's.
   void select_anywhere() { anywhere_ = true; }
 
+  /// Which task this is, and where on its stack; empty when it cannot be read.
+  std::optional<TaskMoment> task_moment() const;
   /// The number of the system call at the selected place; empty when it cannot be read.
   std::optional<std::uint32_t> system_call_number() const;
 

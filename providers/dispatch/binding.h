@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "dif/program/probe_description.h"
 #include "providers/context/argument_plan.h"
@@ -19,8 +20,29 @@ namespace ringside::providers {
 inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
 inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the numbers we know
 
+/// How an arrival at a place concerns the probe.
+enum class Role : std::uint8_t {
+  Fires,
+  /// The probe is the return of a function that ends here in a jump to another one: it fires where
+  /// that one returns.
+  Waits,
+  /// A return of a function that others jump to: those of them fire here that wait for it.
+  Ends,
+  /// The same where it leaves by a jump that nobody can follow: nobody knows with which value.
+  EndsUnknown,
+};
+
+/// A jump to another function that takes the place of a call and a return.
+struct TailCall {
+  GuestVirt from;                  // the function that it is the end of
+  std::vector<GuestVirt> through;  // sorted: functions that may return in its stead
+
+  auto operator<=>(const TailCall&) const = default;
+};
+
 struct Binding {
   dif::ProbeId probe;
+  Role role = Role::Fires;
   std::uint32_t site = 0;  // for ArgumentSource::of_site(): a way out's offset
   arch::Condition condition = arch::kNoCondition;  // of a jump: fires only when it is taken
   /// Whether the stack pointer leads to the return address, as at a function's first instruction
@@ -31,6 +53,8 @@ struct Binding {
   std::uint32_t number = kNoNumber;
   /// Whether an arrival fires at all; null: each does. Lives as long as the plan.
   const Arrival* arrival = nullptr;
+  /// Of one that waits, else null. Lives as long as the plan.
+  const TailCall* tail_call = nullptr;
   /// Outlives the dispatcher, as the provider does that it belongs to.
   const ArgumentPlan* plan = &kNoArguments;
 };

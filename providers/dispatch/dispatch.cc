@@ -9,6 +9,7 @@
 #include "providers/dispatch/firing_pause.h"
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/stacks/stack_size.h"
 
 namespace ringside::providers {
 
@@ -20,11 +21,12 @@ TrapDispatcher::TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts&
       sink_(sink),
       clock_(clock),
       tally_(contexts.size()),
+      pending_(guest_linux::kernel_stack_bytes(kernel.symbols())),
       table_(std::make_unique<const DispatchTable>(DispatchTable(), first, contexts.size())),
       current_(table_.get()) {}
 
 DispatchCounters TrapDispatcher::counters() const {
-  return {closed_.load(), no_point_.load(), unknown_cpu_.load()};
+  return {closed_.load(), no_point_.load(), unknown_cpu_.load(), pending_.displaced()};
 }
 
 void TrapDispatcher::publish(const DispatchTable::Change& change) {
@@ -87,10 +89,37 @@ TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const Firing
   table.hit(*place, record.vcpu);
   LinuxContext& context = contexts_[record.vcpu];
   for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
+  if (const auto* const ends = table.ends(*place)) fire_returns(*ends, record, context);
+  if (place->waiting != 0) await_return(table.waiting(*place), record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
   if (!context.keeps_still()) return Then::GoOn;
   sink_.keep(record.vcpu, here);
   return Then::KeepStill;
+}
+
+/// Where nobody can wait for the return, the jump is the last that is seen of the function.
+void TrapDispatcher::await_return(std::span<const Binding> jump, const dif::FireRecord& record,
+                                  LinuxContext& context) {
+  if (!arch::condition_holds(jump.front().condition, context.registers().rflags)) return;
+  const auto moment = context.task_moment();
+  if (moment && pending_.wait(*moment, jump)) return;
+  for (Binding binding : jump) {
+    binding.plan = &kFunctionExitArguments;
+    fire(binding, record, context);
+  }
+}
+
+void TrapDispatcher::fire_returns(const DispatchTable::Ends& ends, const dif::FireRecord& record,
+                                  LinuxContext& context) {
+  if (!arch::condition_holds(ends.shared.condition, context.registers().rflags)) return;
+  const auto moment = context.task_moment();
+  if (!moment) return;
+  const auto ended = pending_.end(*moment, ends.probes, ends.shared.role);
+  for (const PendingReturn& one : ended.all()) {
+    Binding binding{.probe = one.probe, .site = one.site};
+    binding.plan = ends.shared.role == Role::Ends ? one.plan : &kFunctionExitArguments;
+    fire(binding, record, context);
+  }
 }
 
 void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,

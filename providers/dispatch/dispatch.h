@@ -18,6 +18,7 @@
 #include "providers/context/linux_contexts.h"
 #include "providers/dispatch/binding.h"
 #include "providers/dispatch/dispatch_table.h"
+#include "providers/dispatch/pending_returns.h"
 #include "providers/dispatch/probe_sink.h"
 #include "providers/dispatch/trap_tally.h"
 #include "providers/fire/guest_clock.h"
@@ -31,6 +32,8 @@ struct DispatchCounters {
   std::uint64_t closed = 0;       // before open() or after close()
   std::uint64_t no_point = 0;     // no probe there (a late trap)
   std::uint64_t unknown_cpu = 0;  // the per-cpu base belongs to no CPU: the guest lies
+  /// Returns of functions that ended in a jump, which too many others have pushed out.
+  std::uint64_t lost_returns = 0;
 };
 
 class TrapDispatcher final : public vmm::TrapSink, public FireGate {
@@ -70,6 +73,10 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
   Then serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
   Then fire_at(const vmm::Trap& trap, const FiringVcpu& here, const dif::FireRecord& record);
+  void await_return(std::span<const Binding> jump, const dif::FireRecord& record,
+                    LinuxContext& context);
+  void fire_returns(const DispatchTable::Ends& ends, const dif::FireRecord& record,
+                    LinuxContext& context);
   void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
   void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
                       LinuxContext& context);
@@ -80,6 +87,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   GuestClock& clock_;
   std::atomic<bool> open_ = false;
   TrapTally tally_;
+  PendingReturns pending_;
   std::unique_ptr<const DispatchTable> table_;  // the epoch's
   std::atomic<const DispatchTable*> current_;   // the same, for firings
   std::atomic<std::uint64_t> closed_ = 0, no_point_ = 0, unknown_cpu_ = 0;

@@ -1,6 +1,7 @@
 #include "providers/dispatch/dispatch_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "vmm/base/check.h"
@@ -31,9 +32,12 @@ DispatchTable::DispatchTable(const DispatchTable& before, const Change& change, 
   });
   leads.insert(leads.end(), change.added.begin(), change.added.end());
   // Stable: those of one place stay in the order of enabling.
-  std::ranges::stable_sort(leads, {}, &EnabledBinding::at);
+  std::ranges::stable_sort(leads, {}, [](const EnabledBinding& lead) {
+    return std::pair(lead.at, lead.binding.role == Role::Waits);
+  });
   bindings_.reserve(leads.size());
   for (const EnabledBinding& lead : leads) put(lead);
+  for (Ends& ends : ends_) std::ranges::sort(ends.probes);
   hits_ = std::vector<std::atomic<std::uint64_t>>(cpus * places_.size());
 }
 
@@ -46,6 +50,15 @@ void DispatchTable::put(const EnabledBinding& lead) {
   }
   Place& place = places_.back();
   const Binding& binding = lead.binding;
+  switch (binding.role) {
+    case Role::Fires: break;
+    case Role::Waits:
+      ++place.waiting;
+      bindings_.push_back(binding);
+      return;
+    case Role::Ends:
+    case Role::EndsUnknown: put_end(place, binding); return;
+  }
   if (binding.number == kNoNumber) {
     ++place.count;
     bindings_.push_back(binding);
@@ -59,12 +72,28 @@ void DispatchTable::put(const EnabledBinding& lead) {
   numbers_.back().probes[binding.number] = binding.probe;
 }
 
+void DispatchTable::put_end(Place& place, const Binding& binding) {
+  if (place.ends < 0) {
+    place.ends = static_cast<std::int32_t>(ends_.size());
+    ends_.push_back({binding, {}});
+  }
+  ends_.back().probes.push_back(binding.probe);
+}
+
 std::vector<DispatchTable::EnabledBinding> DispatchTable::leads() const {
   std::vector<EnabledBinding> leads;
   leads.reserve(bindings_.size());
   for (std::size_t n = 0; n < places_.size(); ++n) {
     const Place& place = places_[n];
     for (const Binding& binding : bindings(place)) leads.push_back({addresses_[n], binding});
+    for (const Binding& binding : waiting(place)) leads.push_back({addresses_[n], binding});
+    if (const Ends* const those = ends(place)) {
+      Binding binding = those->shared;
+      for (const dif::ProbeId probe : those->probes) {
+        binding.probe = probe;
+        leads.push_back({addresses_[n], binding});
+      }
+    }
     if (place.by_number < 0) continue;
     Binding binding = shared(place);
     for (binding.number = 0; binding.number < kSyscallNumbers; ++binding.number) {
@@ -100,6 +129,10 @@ std::vector<DispatchTable::Hits> DispatchTable::hits_since(const Counts& before)
 std::vector<dif::ProbeId> DispatchTable::probes_at(const Place& place) const {
   std::vector<dif::ProbeId> probes;
   for (const Binding& binding : bindings(place)) probes.push_back(binding.probe);
+  for (const Binding& binding : waiting(place)) probes.push_back(binding.probe);
+  if (const Ends* const those = ends(place)) {
+    std::ranges::copy(those->probes, std::back_inserter(probes));
+  }
   if (place.by_number < 0) return probes;
   for (const dif::ProbeId probe : numbers(place).probes) {
     if (probe.value != 0) probes.push_back(probe);

@@ -1,7 +1,7 @@
 // The probes of each address of the guest's text: one epoch of the dispatcher, which is
 // made aside and never changes, but that it counts how often each address was hit.
-// Used by the dispatcher alone. Fire context: find(), bindings(), probe_of() and hit() yes;
-// everything else no.
+// Used by the dispatcher alone. Fire context: find(), bindings(), waiting(), ends(), probe_of() and
+// hit() yes; everything else no.
 #pragma once
 
 #include <array>
@@ -31,12 +31,20 @@ class DispatchTable {
     std::vector<EnabledBinding>
         added{};  // at one address they fire in this order, after the others
   };
-  /// Bindings of one address: [first, first + count), and, for the path that all system calls
-  /// share, a table by number (they fire after the others).
+  /// Bindings of one address: those that fire are [first, first + count), those that wait follow
+  /// them. For the path that all system calls share, a table by number (they fire after the
+  /// others). Where others end that wait: which.
   struct Place {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+    std::uint32_t waiting = 0;
     std::int32_t by_number = -1;
+    std::int32_t ends = -1;
+  };
+  /// Probes that fire at a return of another function than theirs.
+  struct Ends {
+    Binding shared;                      // all are alike but for the probe; this is one of them
+    std::vector<dif::ProbeId> probes{};  // sorted; one may be there several times
   };
 
   /// How often each place was hit since the table was made, in the order of places.
@@ -62,6 +70,13 @@ class DispatchTable {
   }
   std::span<const Binding> bindings(const Place& place) const {
     return std::span(bindings_).subspan(place.first, place.count);
+  }
+  std::span<const Binding> waiting(const Place& place) const {
+    return std::span(bindings_).subspan(place.first + place.count, place.waiting);
+  }
+  /// Null where nothing ends.
+  const Ends* ends(const Place& place) const {
+    return place.ends < 0 ? nullptr : &ends_[static_cast<std::size_t>(place.ends)];
   }
   /// All bindings of a place by number are alike but for probe and number; this is one of them.
   const Binding& shared(const Place& place) const { return numbers(place).shared; }
@@ -96,6 +111,7 @@ class DispatchTable {
   std::vector<dif::ProbeId> probes_at(const Place& place) const;
   std::vector<EnabledBinding> leads() const;
   void put(const EnabledBinding& lead);
+  void put_end(Place& place, const Binding& binding);
 
   std::uint64_t epoch_ = 0;  // another for each table of a dispatcher
   AddressIndex index_;
@@ -103,6 +119,7 @@ class DispatchTable {
   std::vector<Place> places_;
   std::vector<Binding> bindings_;
   std::vector<Numbers> numbers_;
+  std::vector<Ends> ends_;
   mutable std::vector<std::atomic<std::uint64_t>> hits_;  // by CPU, then by place
 };
 

@@ -225,7 +225,7 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
 
   ASSERT_EQ(sink_.firings.size(), 1u);
   EXPECT_EQ(sink_.firings[0].arg0, 0x42u);
-  EXPECT_EQ(sink_.firings[0].arg1, 0u) << "a jump has no return value";
+  EXPECT_EQ(sink_.firings[0].arg1, ~0ULL) << "a fault: a jump has no return value";
 }
 
 TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
@@ -266,6 +266,181 @@ TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
   dispatcher_.on_trap(wild);
 
   EXPECT_TRUE(sink_.firings.empty());
+}
+
+/// f, at kF, ends at kJump in a jump to g, whose ret is at kRet.
+class DispatchTailCalls : public Dispatch {
+ protected:
+  static constexpr GuestVirt kJump{0x1010}, kRet{0x2020}, kBlind{0x2030};
+  static constexpr std::uint64_t kFault = ~0ULL;  // as the sink shows one
+  static constexpr std::uint64_t kStackPointer = kKernelBase + kStack + 0x100;
+
+  void add_return(std::uint32_t probe) {
+    Binding binding;
+    binding.probe = {probe};
+    binding.role = Role::Waits;
+    binding.site = 0x10;
+    binding.plan = &kFunctionReturnArguments;
+    binding.tail_call = &f_;
+    add(kJump, binding);
+    binding.role = Role::Ends;
+    add(kRet, binding);
+    binding.role = Role::EndsUnknown;
+    add(kBlind, binding);
+  }
+  void run(GuestVirt at, std::uint64_t value = 0, std::uint64_t stack_pointer = kStackPointer,
+           std::uint64_t percpu = kPercpu0) {
+    vmm::Trap here = trap(at.raw(), percpu);
+    here.registers.rsp = stack_pointer;
+    here.registers.rax = value;
+    dispatcher_.on_trap(here);
+  }
+  /// The fired probe's arg0 and arg1.
+  struct Arguments {
+    std::uint64_t offset, value;
+    bool operator==(const Arguments&) const = default;
+  };
+  Arguments arguments(std::size_t firing) const {
+    return {sink_.firings[firing].arg0, sink_.firings[firing].arg1};
+  }
+
+  const TailCall f_{GuestVirt(0x1000), {GuestVirt(0x2000)}};
+};
+
+TEST_F(DispatchTailCalls, AReturnFiresWhereTheFunctionReturnsThatWasJumpedTo) {
+  add_return(10);
+  open();
+
+  run(kJump, 1);
+  EXPECT_TRUE(sink_.firings.empty());
+  run(kRet, 100);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(arguments(0), (Arguments{0x10, 100}));
+  run(kRet, 100);
+  EXPECT_EQ(sink_.firings.size(), 1u) << "g was called, and f was not in it";
+}
+
+TEST_F(DispatchTailCalls, TheFunctionThatWasJumpedToFiresFirst) {
+  add_return(10);
+  Binding own = entry(20);
+  own.plan = &kFunctionReturnArguments;
+  add(kRet, own);
+  open();
+
+  run(kJump);
+  run(kRet);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{20, 10}));
+}
+
+TEST_F(DispatchTailCalls, ATaskMayGoOnOnAnotherCpu) {
+  add_return(10);
+  open();
+
+  run(kJump, 0, kStackPointer, kPercpu0);
+  run(kRet, 7, kStackPointer - 64, kPercpu1);
+  EXPECT_TRUE(sink_.firings.empty()) << "a call of g deeper down";
+  run(kRet, 100, kStackPointer, kPercpu1);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(arguments(0).value, 100u);
+}
+
+TEST_F(DispatchTailCalls, WhereNobodyKnowsTheValueItIsAFault) {
+  add_return(10);
+  open();
+
+  run(kJump);
+  run(kBlind, 100);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(sink_.firings[0].arg0, 0x10u);
+  EXPECT_EQ(arguments(0).value, kFault);
+}
+
+TEST_F(DispatchTailCalls, WithoutATaskTheJumpIsTheReturn) {
+  add_return(10);
+  open();
+  memory_.put64(kPercpu0, 0x1000);  // current is a pointer to nowhere
+
+  run(kJump);
+  run(kRet, 100);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
+  EXPECT_EQ(arguments(0).value, kFault);
+}
+
+TEST_F(DispatchTailCalls, AJumpThatIsNotTakenWaitsForNothing) {
+  Binding binding;
+  binding.probe = {10};
+  binding.role = Role::Waits;
+  binding.condition = 4;  // je, with the zero flag clear
+  binding.tail_call = &f_;
+  add(kJump, binding);
+  binding.role = Role::Ends;
+  binding.condition = arch::kNoCondition;
+  add(kRet, binding);
+  open();
+
+  run(kJump);
+  run(kRet);
+
+  EXPECT_TRUE(sink_.firings.empty());
+}
+
+TEST_F(DispatchTailCalls, AProbeThatIsDisabledMeanwhileDoesNotFire) {
+  add_return(10);
+  add_return(11);
+  open();
+  EXPECT_EQ(dispatcher_.places_of(std::vector<dif::ProbeId>{{10}}),
+            (std::vector<GuestVirt>{kJump, kRet, kBlind}));
+
+  run(kJump);
+  next_.removed = {{10}};
+  publish();
+  run(kRet, 5);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{11}));
+  EXPECT_EQ(dispatcher_.table().hits_since({})[0].probes, (std::vector<dif::ProbeId>{{11}}));
+}
+
+TEST_F(DispatchTailCalls, AJumpMayEndAWaitAndBeginAnother) {
+  add_return(10);
+  // g's own jump is at kBlind, where f's is not followed any further.
+  const TailCall g{GuestVirt(0x2000), {GuestVirt(0x3000)}};
+  Binding binding;
+  binding.probe = {20};
+  binding.role = Role::Waits;
+  binding.plan = &kFunctionReturnArguments;
+  binding.tail_call = &g;
+  add(kBlind, binding);
+  binding.role = Role::Ends;
+  add(GuestVirt(0x3000), binding);
+  open();
+
+  run(kJump);
+  run(kBlind);
+  run(GuestVirt(0x3000), 9);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10, 20}));
+  EXPECT_EQ(arguments(0).value, kFault);
+  EXPECT_EQ(arguments(1).value, 9u);
+}
+
+TEST_F(DispatchTailCalls, AnEnabledOneFiresFromItsNextJumpOn) {
+  add(kFirst, entry(1));
+  open();
+  run(kJump);
+  add_return(10);
+  publish();
+
+  run(kRet, 5);
+  EXPECT_TRUE(sink_.firings.empty());
+  run(kJump);
+  run(kRet, 6);
+
+  EXPECT_EQ(arguments(0), (Arguments{0x10, 6}));
 }
 
 }  // namespace

@@ -107,6 +107,7 @@ Result<void> EntryReturnProvider::enable(const Probe& probe) {
   if (!place) return no_such_probe();
   if (enabled_.contains(probe.id.value)) return {};
   std::vector<BoundSite> sites = TRY(take_sites(*place));
+  complete(*place, sites);
   plans_.know(probe.id, arguments(probe));
   for (BoundSite& bound : sites) {
     bound.binding.probe = probe.id;

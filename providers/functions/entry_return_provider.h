@@ -56,6 +56,8 @@ class EntryReturnProvider : public Provider {
   }
   /// Where the probe stands; the error says why there is none.
   virtual Result<std::vector<BoundSite>> find_sites(Place place) = 0;
+  /// The probe is to be enabled: adds to those what only then matters.
+  virtual void complete(Place place, std::vector<BoundSite>& sites) { (void)place, (void)sites; }
 
   /// The text of these functions is gone, or is another one now: nothing of theirs is enabled any
   /// more, as if they had never been looked at.

@@ -54,6 +54,7 @@ FbtProvider::FbtProvider(const GuestReader& text, guest_linux::Kernel& kernel, P
     : EntryReturnProvider("fbt", kFbtAttributes, points, kernel.types()),
       kernel_(kernel),
       functions_(text, kernel, points),
+      tail_calls_(functions_, kernel, points),
       symbols_(kernel.symbols().symbols().size()),
       sources_(kernel.symbols()) {}
 
@@ -156,6 +157,10 @@ Result<std::vector<BoundSite>> FbtProvider::find_sites(Place place) {
   return place.end == End::Entry ? functions_.entry(*function) : functions_.exits(*function);
 }
 
+void FbtProvider::complete(Place place, std::vector<BoundSite>& sites) {
+  if (place.end == End::Return) tail_calls_.follow(*symbol_of(place), sites);
+}
+
 ProbeArguments FbtProvider::arguments(const Probe& probe) {
   const auto place = place_of(probe.id);
   const guest_linux::Symbol* const symbol = place ? symbol_of(*place) : nullptr;
@@ -202,7 +207,10 @@ std::string FbtProvider::detail(const Probe& probe) {
     text += fmt::format("{}no ftrace site: {}", text.empty() ? "" : "; ",
                         place->end == End::Entry ? "at its first instruction" : "at its ways out");
   }
-  return text;
+  if (place->end == End::Entry) return text;
+  const auto exits = functions_.exits(*symbol);
+  const std::string jumps = exits ? tail_calls_.describe(*symbol, *exits) : std::string();
+  return text + (text.empty() || jumps.empty() ? "" : "; ") + jumps;
 }
 
 }  // namespace ringside::providers

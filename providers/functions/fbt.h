@@ -5,7 +5,8 @@
 // probe under both names. Under the source's only for a description that does not match the other,
 // so that no description has a function twice. entry stands on the first instruction after the
 // ftrace site, return on every way out; a function is given a return probe only when every one of
-// its ways out can be trapped, so that each entry has its return. Filters by name before it decodes
+// its ways out can be trapped, so that each entry has its return. One that ends in a jump to
+// another function returns where that one does (tail_calls.h). Filters by name before it decodes
 // anything: patterns decide how much text is read.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "providers/functions/entry_return_provider.h"
 #include "providers/functions/function_form.h"
 #include "providers/functions/function_probes.h"
+#include "providers/functions/tail_calls.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 
@@ -46,6 +48,7 @@ class FbtProvider final : public EntryReturnProvider {
   void for_each_late_function(std::uint16_t module, const dif::ProbeDescription& pattern,
                               const std::function<void(std::size_t)>& visit) const override;
   Result<std::vector<BoundSite>> find_sites(Place place) override;
+  void complete(Place place, std::vector<BoundSite>& sites) override;
 
   /// A function of a module that came later.
   struct Late {
@@ -61,6 +64,7 @@ class FbtProvider final : public EntryReturnProvider {
 
   guest_linux::Kernel& kernel_;
   FunctionProbes functions_;
+  TailCalls tail_calls_;
   const std::size_t symbols_;  // functions from there on are sources_'
   const SourceNames sources_;
   std::vector<Late> late_;

@@ -45,7 +45,7 @@ Result<std::vector<BoundSite>> FunctionProbes::exits(const guest_linux::Symbol& 
     binding.site = site.offset;
     binding.plan = site.has_value ? &kFunctionReturnArguments : &kFunctionExitArguments;
     binding.condition = site.condition;
-    bound.push_back({TRY(points_.examine(site.address, kPolicy)), binding});
+    bound.push_back({TRY(points_.examine(site.address, kPolicy)), binding, site.target});
   }
   return bound;
 }

@@ -2,6 +2,7 @@
 // are made of, and those of other providers that mean the same places.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "providers/dispatch/binding.h"
@@ -15,6 +16,7 @@ namespace ringside::providers {
 struct BoundSite {
   ProbeSite site;
   Binding binding;
+  std::optional<GuestVirt> jumps_to{};  // of a way out that is a jump to a known place
 };
 
 /// Errors (Unsupported) say why there is no such probe. A function without an ftrace site has one

@@ -397,6 +397,157 @@ TEST_F(TypedFunctions, WhatWasKnownOfAProbeHoldsWhenItIsEnabledAgain) {
   EXPECT_NE(before, kFunctionReturnArguments);
 }
 
+/// Functions of 64 bytes each, one after the other, that end in jumps to others.
+class TailCalling : public FunctionProviders {
+ protected:
+  /// A jump from the first instruction of the function that is added next to the one with this
+  /// number.
+  std::vector<std::uint8_t> jump_to(std::size_t number) const {
+    const auto from = static_cast<std::int64_t>(functions_.size() * 64 + kNopSize + 5);
+    const auto distance = static_cast<std::uint32_t>(static_cast<std::int64_t>(number * 64) - from);
+    std::vector<std::uint8_t> jump = {0xe9};
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+      jump.push_back(static_cast<std::uint8_t>(distance >> shift));
+    }
+    return jump;
+  }
+  struct Lead {
+    std::uint64_t at;
+    Role role;
+    std::uint32_t site;
+    bool operator==(const Lead&) const = default;
+  };
+  /// Of the function's return probe, in the order of binding.
+  std::vector<Lead> leads(FbtProvider& fbt, const std::string& function) {
+    points_.bound.clear();
+    EXPECT_TRUE(fbt.enable(find(fbt, function, "return")));
+    std::vector<Lead> all;
+    for (const auto& bound : points_.bound) {
+      all.push_back(
+          {bound.at.raw() - kernel_address(kText).raw(), bound.binding.role, bound.binding.site});
+    }
+    return all;
+  }
+  static constexpr std::uint32_t kBody = kNopSize, kRetOffset = kNopSize + 5;
+};
+
+TEST_F(TailCalling, AReturnWaitsAtTheJumpAndEndsAtTheReturnsOfItsTarget) {
+  function("caller", jump_to(1));
+  function("callee", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(leads(fbt, "caller"), (std::vector<Lead>{{kBody, Role::Waits, kBody},
+                                                     {64 + kRetOffset, Role::Ends, kRetOffset}}));
+  const Binding& jump = points_.bound[0].binding;
+  EXPECT_EQ(*jump.plan, kFunctionReturnArguments);
+  ASSERT_NE(jump.tail_call, nullptr);
+  EXPECT_EQ(jump.tail_call->from, kernel_address(kText));
+  EXPECT_EQ(jump.tail_call->through, (std::vector{kernel_address(kText + 64)}));
+  EXPECT_EQ(points_.bound[1].binding.probe, jump.probe);
+  EXPECT_EQ(fbt.detail(find(fbt, "caller", "return")),
+            "jumps to vmlinux`callee at +0x5, fires where that returns");
+}
+
+TEST_F(TailCalling, AChainEndsAtTheReturnsOfItsLast) {
+  function("first", jump_to(1));
+  function("second", jump_to(2));
+  function("third", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(leads(fbt, "first"), (std::vector<Lead>{{kBody, Role::Waits, kBody},
+                                                    {128 + kRetOffset, Role::Ends, kRetOffset}}));
+  EXPECT_EQ(points_.bound[0].binding.tail_call->through.size(), 2u);
+}
+
+TEST_F(TailCalling, FunctionsThatJumpToEachOtherEndSomewhere) {
+  // je to the other one, else ret
+  function("ping", {0x0f, 0x84, 0x35, 0, 0, 0, 0xc3});
+  function("pong", {0x0f, 0x84, 0xb5, 0xff, 0xff, 0xff, 0xc3});
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  constexpr std::uint32_t kRet = kBody + 6;
+  EXPECT_EQ(leads(fbt, "ping"), (std::vector<Lead>{{kBody, Role::Waits, kBody},
+                                                   {kRet, Role::Fires, kRet},
+                                                   {kRet, Role::Ends, kRet},
+                                                   {64 + kRet, Role::Ends, kRet}}));
+}
+
+TEST_F(TailCalling, AJumpThatCannotBeFollowedIsTheReturnWithoutAValue) {
+  function("indirect", {0xff, 0xe0});  // jmp *%rax
+  function("to_no_returns", jump_to(2));
+  function("no_returns", kNeverReturns);
+  function("to_the_middle", {0xeb, 0x3b});  // to the next one's second instruction
+  function("middle", kReturnsOne);
+  function("to_refused", jump_to(6));
+  const GuestVirt refused = function("refused", kReturnsOne);
+  seal();
+  points_.refused.insert(refused.raw() + kRetOffset);
+  FbtProvider fbt(text_, kernel_, points_);
+
+  for (const char* name : {"indirect", "to_no_returns", "to_the_middle", "to_refused"}) {
+    const auto all = leads(fbt, name);
+    ASSERT_EQ(all.size(), 1u) << name;
+    EXPECT_EQ(all[0].role, Role::Fires) << name;
+    EXPECT_EQ(*points_.bound[0].binding.plan, kFunctionExitArguments) << name;
+  }
+  EXPECT_EQ(fbt.detail(find(fbt, "indirect", "return")),
+            "jumps to an address in a register at +0x5, fires there, where arg1 is not known");
+}
+
+TEST_F(TailCalling, WhatIsJumpedToAndLeavesBlindlyEndsTheWaitWithoutAValue) {
+  function("caller", jump_to(1));
+  function("callee", {0xff, 0xe0});
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(leads(fbt, "caller"), (std::vector<Lead>{{kBody, Role::Waits, kBody},
+                                                     {64 + kBody, Role::EndsUnknown, kBody}}));
+}
+
+TEST_F(TailCalling, AChainThatIsTooLongIsFollowedAsFarAsItGoes) {
+  for (std::size_t n = 0; n < 40; ++n) function("f" + std::to_string(n), jump_to(n + 1));
+  function("f40", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  const auto all = leads(fbt, "f0");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].role, Role::EndsUnknown);
+  EXPECT_LE(points_.bound[0].binding.tail_call->through.size(), 32u);
+}
+
+TEST_F(TailCalling, WhatHalfOfTheKernelCallsIsFollowedForItsValueOnly) {
+  function("frees", jump_to(2));
+  function("gets", jump_to(2));
+  function("shared", kReturnsOne);
+  data("__ksymtab_shared", 0x190000);
+  seal();
+  TypeGraph& types = kernel_.own_types();
+  kernel_.prototypes = {{"frees", types.add_function(TypeId(), {}, false)},
+                        {"gets", types.add_function(*types.find("long"), {}, false)}};
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(leads(fbt, "frees"), (std::vector<Lead>{{kBody, Role::Fires, kBody}}));
+  EXPECT_EQ(leads(fbt, "gets").front().role, Role::Waits);
+  fbt.note_disabled(find(fbt, "frees", "return").id);
+  kernel_.prototypes.clear();  // set-up is over
+  EXPECT_EQ(leads(fbt, "frees").front().role, Role::Fires);
+}
+
+TEST_F(TailCalling, AListingLooksAtNoFunctionButItsOwn) {
+  function("caller", jump_to(1));
+  const GuestVirt callee = function("callee", kReturnsOne);
+  seal();
+  FbtProvider fbt(text_, kernel_, points_);
+
+  EXPECT_EQ(listed(fbt, {"fbt", "", "caller", "return"}), (Names{"caller:return"}));
+
+  EXPECT_FALSE(points_.examined.contains(callee.raw() + kRetOffset));
+}
+
 class SystemCalls : public FunctionProviders {
  protected:
   SystemCalls() {

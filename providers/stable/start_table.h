@@ -5,10 +5,10 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <optional>
-#include <vector>
+
+#include "providers/dispatch/keyed_slots.h"
 
 namespace ringside::providers {
 
@@ -30,18 +30,9 @@ class StartTable {
   std::optional<Start> take(std::uint64_t key);
 
  private:
-  static constexpr std::size_t kSlots = 1 << 13, kWays = 16;
-  static constexpr std::uint64_t kFree = 0, kBusy = 1;
-  struct Slot {
-    std::atomic<std::uint64_t> key = kFree;
-    Start start;  // of the thread that holds the slot busy
-  };
+  static constexpr std::size_t kSlots = 1 << 13;
 
-  static std::size_t first_way(std::uint64_t key);
-  Slot* find(std::uint64_t key);
-  Slot* claim(std::uint64_t key);
-
-  std::vector<Slot> slots_;
+  KeyedSlots<Start> slots_;
 };
 
 }  // namespace ringside::providers

@@ -118,7 +118,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   KernelStatistics statistics() const override {
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
-            .misses = tracer_.shim_.counters().orphans - orphans_before_,
+            .misses = tracer_.shim_.counters().orphans - orphans_before_ +
+                      dispatcher_.counters().lost_returns,
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .waits = dispatcher_.tally().histogram()};

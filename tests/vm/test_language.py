@@ -174,6 +174,23 @@ class Language:
         self.assertEqual(counts["file input rootfs 0 777"], 3, outcome)
         self.assertEqual([counts[f"at {777 * n}"] for n in range(3)], [1, 1, 1], outcome)
 
+    def test_returns_by_a_jump_come_with_the_value_of_what_was_jumped_to(self):
+        # __x64_sys_read() ends in a jump to ksys_read(). vfs_statx() returns an int.
+        outcome = self.trace(
+            'fbt::__x64_sys_read:entry /execname == "workload"/ { @entries = count(); }'
+            ' fbt::ksys_read:return /execname == "workload"/ { self->value = arg1; }'
+            ' fbt::__x64_sys_read:return /execname == "workload"/ { @returns = count();'
+            ' @r[arg1, args[1], self->value] = count(); self->value = 0; }'
+            ' fbt::vfs_statx:return /arg1 < 0/ { @absent[arg1, args[1]] = count(); }'
+            ' END { printa("entries %@d\\n", @entries); printa("returns %@d\\n", @returns);'
+            ' printa("read %d %d %d %@d\\n", @r); printa("statx %d %d %@d\\n", @absent); }',
+            "workload --reads 30 --read-size 100; [ ! -e /absent ]", cpus=2)
+
+        counts = outcome.counts()
+        self.assertEqual(counts["read 100 100 100"], 30, outcome)
+        self.assertEqual(counts["entries"], counts["returns"], outcome)
+        self.assertGreaterEqual(counts["statx -2 -2"], 1, outcome)
+
     def test_print_shows_kernel_structures(self):
         outcome = self.trace(READ + " { print(args[0]->f_path.dentry->d_name); print(*curthread);"
                              " print(args[0]->f_path); print(curthread->comm); exit(0); }",

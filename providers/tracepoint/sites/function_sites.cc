@@ -187,15 +187,15 @@ class FunctionSweep {
 
   void note_exit(const disasm::Instruction& in, GuestVirt here) {
     switch (in.flow) {
-      case Flow::Return: add(here, true, 0xff); return;
-      case Flow::IndirectJump: add(here, false, 0xff); return;
+      case Flow::Return: add({.address = here, .has_value = true}); return;
+      case Flow::IndirectJump: add({.address = here}); return;
       case Flow::Jump:
-        if (leaves(in.target)) add(here, ends_in_return(in.target), 0xff);
+        if (leaves(in.target)) add_jump(here, in.target, arch::kNoCondition);
         return;
       case Flow::ConditionalJump:
         // jrcxz and loop reach 127 bytes: they do not leave functions.
         if (in.condition != arch::kNoCondition && leaves(in.target)) {
-          add(here, ends_in_return(in.target), in.condition);
+          add_jump(here, in.target, in.condition);
         }
         return;
       case Flow::Next:
@@ -223,9 +223,17 @@ class FunctionSweep {
     return symbol != nullptr && is_return_thunk(symbol->name);
   }
 
-  void add(GuestVirt at, bool has_value, std::uint8_t condition) {
-    const auto offset = static_cast<std::uint32_t>(at.offset_from(function_));
-    sites_.push_back({at, offset, has_value, condition});
+  void add_jump(GuestVirt at, GuestVirt target, arch::Condition condition) {
+    const bool returns = ends_in_return(target);
+    add({.address = at,
+         .has_value = returns,
+         .condition = condition,
+         .target = returns ? std::nullopt : std::optional(target)});
+  }
+
+  void add(ReturnSite site) {
+    site.offset = static_cast<std::uint32_t>(site.address.offset_from(function_));
+    sites_.push_back(site);
   }
 
   const GuestReader& text_;

@@ -24,6 +24,7 @@ struct ReturnSite {
   std::uint32_t offset = 0;  // from the function's start: arg0 of fbt's return
   bool has_value = false;    // a ret: arg1 is the return value (rax)
   arch::Condition condition = arch::kNoCondition;  // a jcc that leaves: fires when it holds
+  std::optional<GuestVirt> target{};  // of a jump to other code, where the instruction tells it
 };
 
 /// `ret` is a jump to one of these on CPUs whose return predictor needs help: __x86_return_thunk,

@@ -1,0 +1,79 @@
+// Returns that are to come: of functions that ended in a jump to another one, whose return is
+// theirs, too. By task, since a task may sleep and go on elsewhere between the jump and the return;
+// and by the stack pointer, which is the same at both, as both point at the return address.
+//
+// One that never comes (the task has died inside, a trap was missed) must not be taken for another
+// return later. So a task's waiting return goes when the task is seen further up on that stack,
+// when it leaves another function by a jump at the same place of its stack, or when its pid is not
+// the same; and in the end what came after it pushes it out.
+// Used by the dispatcher. Threads: any; of one task one at a time. Fire context: yes, but for the
+// constructor.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "providers/dispatch/binding.h"
+#include "providers/dispatch/keyed_slots.h"
+
+namespace ringside::providers {
+
+/// The moment of a jump or a return.
+struct TaskMoment {
+  std::uint64_t task = 0;  // address of its structure
+  std::int32_t tid = 0;
+  std::uint64_t stack_pointer = 0;
+};
+
+struct PendingReturn {
+  std::uint64_t stack_pointer = 0;
+  const ArgumentPlan* plan = nullptr;
+  const TailCall* tail_call = nullptr;
+  dif::ProbeId probe;
+  std::uint32_t site = 0;
+};
+
+class PendingReturns {
+ public:
+  static constexpr std::size_t kMostOfTask = 16;
+  /// Of one moment.
+  struct Ended {
+    std::array<PendingReturn, kMostOfTask> returns;
+    std::size_t count = 0;
+
+    std::span<const PendingReturn> all() const { return std::span(returns).first(count); }
+  };
+
+  /// Kernel stacks have so many bytes, a power of two, to which they are aligned.
+  explicit PendingReturns(std::uint64_t stack_bytes) : stack_bytes_(stack_bytes), tasks_(kTasks) {}
+
+  /// A function has jumped to another one: these bindings, all of that jump, wait from now on.
+  /// False: there is no room for them.
+  bool wait(const TaskMoment& at, std::span<const Binding> jump);
+  /// A way out (Role::Ends, EndsUnknown) of what these probes' functions jump to, sorted: those of
+  /// them that waited for it, the last first, and wait no more. After a return nothing waits there.
+  Ended end(const TaskMoment& at, std::span<const dif::ProbeId> probes, Role role);
+  /// How many were pushed out, which may have been waited for in vain already.
+  std::uint64_t displaced() const { return displaced_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kTasks = 1 << 12;
+  struct Task {
+    std::int32_t tid = 0;
+    std::uint32_t count = 0;
+    std::array<PendingReturn, kMostOfTask> waiting;  // the last is the innermost
+  };
+
+  bool is_left(const PendingReturn& one, std::uint64_t stack_pointer) const;
+  KeyedSlots<Task>::Slot* slot_for(const TaskMoment& at);
+  void forget_left(Task& task, const TaskMoment& at) const;
+  static void forget_others(Task& task, std::uint64_t stack_pointer, GuestVirt function);
+
+  const std::uint64_t stack_bytes_;
+  KeyedSlots<Task> tasks_;
+  std::atomic<std::uint64_t> displaced_ = 0;
+};
+
+}  // namespace ringside::providers
