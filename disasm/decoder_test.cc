@@ -118,5 +118,19 @@ TEST(ToText, IsIntelSyntax) {
   EXPECT_EQ(to_text(code({0x06}), kAt), "");
 }
 
+TEST(Decoder, DecodesTextAnewThatHasChanged) {
+  const auto length_of = [](std::initializer_list<int> bytes) {
+    const auto in = decode(code(bytes), GuestVirt(0x1000));
+    return in ? unsigned{in->length} : 0;
+  };
+
+  EXPECT_EQ(length_of({0x0f, 0x1f, 0x44, 0, 0, 0xc3}), 5u);
+  EXPECT_EQ(length_of({0x0f, 0x1f, 0x44, 0}), 0u) << "cut short";
+  EXPECT_EQ(length_of({0xe8, 1, 2, 3, 4}), 5u);
+  EXPECT_EQ(decode(code({0xe8, 1, 2, 3, 4}), GuestVirt(0x1000))->target, GuestVirt(0x4031206));
+  EXPECT_EQ(decode(code({0xe8, 2, 2, 3, 4}), GuestVirt(0x1000))->target, GuestVirt(0x4031207));
+  EXPECT_EQ(decode(code({0xe8, 1, 2, 3, 4}), GuestVirt(0x2000))->target, GuestVirt(0x4032206));
+}
+
 }  // namespace
 }  // namespace ringside::disasm

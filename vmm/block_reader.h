@@ -4,6 +4,7 @@
 // It answers from its first copy for ever, so make a new one for each pass.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,14 +21,19 @@ class BlockReader final : public GuestReader {
 
   explicit BlockReader(const GuestReader& below) : below_(below) {}
 
-  /// A block that is not readable as a whole is read as it is asked for.
+  /// Pages of a block that are not readable are asked for each time.
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
 
  private:
-  const std::byte* block(std::uint64_t number) const;
+  static constexpr std::size_t kPage = 4 << 10;
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes;
+    std::array<bool, kBlock / kPage> has{};  // each page
+  };
+  const Block* block(std::uint64_t number) const;
 
   const GuestReader& below_;
-  mutable std::unordered_map<std::uint64_t, std::unique_ptr<std::byte[]>> blocks_;  // null: in part
+  mutable std::unordered_map<std::uint64_t, Block> blocks_;
 };
 
 }  // namespace ringside::vmm

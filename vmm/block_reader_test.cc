@@ -56,6 +56,18 @@ TEST(BlockReader, ReadsAcrossTwoBlocks) {
   EXPECT_EQ(out, (std::array{std::byte{0xfe}, std::byte{0xff}, std::byte{0}, std::byte{1}}));
 }
 
+TEST(BlockReader, ReadsThePagesOnceThatABlockHas) {
+  CountedMemory memory(3 * 4096);
+  const BlockReader reader(memory);
+  EXPECT_EQ(byte_at(reader, 4095), std::byte{0xff});
+  const unsigned before = memory.reads;
+
+  EXPECT_EQ(byte_at(reader, 3 * 4096 - 1), std::byte{0xff});
+  EXPECT_EQ(memory.reads, before);
+  EXPECT_EQ(byte_at(reader, 3 * 4096), std::byte{0xee});
+  EXPECT_EQ(memory.reads, before + 1) << "a page that is missing may come";
+}
+
 TEST(BlockReader, ReadsWhatThereIsOfABlockAndNamesTheFirstByteThatIsNot) {
   CountedMemory memory(BlockReader::kBlock + 10);
   const BlockReader reader(memory);

@@ -32,8 +32,11 @@ class ProbedText {
   Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
   /// The site where the kernel looks up how to mend a fault.
   const Result<ProbeSite>& search_site();
-  /// Reads again where the guest's own kprobes stand, and forgets what was found before.
+  /// Reads again where the guest's own kprobes stand, and forgets what was found before. Until
+  /// drop_copies() text is read as it was at its first reading since.
   void look_again();
+  /// From now on text is read as it is at that moment.
+  void drop_copies() { original_.drop_copies(); }
   /// Another number once the kprobes are others.
   std::uint64_t generation() const { return generation_; }
   /// Whether the function still is what it was at its examination.

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <vector>
 
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracepoint/tracepoints_for_tests.h"
@@ -92,6 +95,79 @@ TEST_F(Tracepoints, SweepAcrossTheGuestsOptimisedKprobes) {
   ASSERT_TRUE(table.original_text().read(at(0x113), text)) << "from its middle on";
   EXPECT_EQ(text[0], std::byte{0x57});
   EXPECT_EQ(text[1], std::byte{0x48});
+}
+
+TEST_F(Tracepoints, AreLookedUpInCopiesThatArmingLooksAtOnceMore) {
+  const auto first_byte = [this] {
+    return load<std::byte>(table_.original_text(), at(0x100)).value_or(std::byte{0xee});
+  };
+  table_.look_again();
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(add(at(0x106)));
+
+  machine_.put(0x100, code({0x90}));
+
+  EXPECT_EQ(first_byte(), std::byte{0x2e});
+  arm();
+  EXPECT_EQ(first_byte(), std::byte{0x90}) << "read as it is";
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x106)});
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  machine_.put(0x100, code({0x2e}));
+  EXPECT_EQ(first_byte(), std::byte{0x2e});
+}
+
+TEST_F(Tracepoints, AreLookedUpInTheTextAsItIsThen) {
+  table_.look_again();
+  EXPECT_EQ(reason(0x00d), "allowed");
+  machine_.put(0x00d, code({0x06}));
+
+  table_.look_again();
+
+  EXPECT_NE(reason(0x00d), "allowed");
+}
+
+/// Guest RAM that can only be copied; counts the copies.
+class CountedBytes final : public vmm::CopiedBytes {
+ public:
+  explicit CountedBytes(vmm::GuestMemory& ram) : ram_(ram) {}
+  bool read(std::span<const vmm::CopyPart> parts) const override {
+    ++copies;
+    return std::ranges::all_of(parts, [this](const vmm::CopyPart& part) {
+      return ram_.read(GuestPhys(part.offset), part.out);
+    });
+  }
+  bool write(std::uint64_t, std::span<const std::byte>) override { return false; }
+  std::vector<vmm::ByteExtent> extents(vmm::ByteExtent of) const override { return {of}; }
+
+  mutable unsigned copies = 0;
+
+ private:
+  vmm::GuestMemory& ram_;
+};
+
+struct NothingReplaced final : OriginalText::ReplacedText {
+  bool are_there() const override { return false; }
+  std::span<const std::byte> below(GuestVirt) const override { return {}; }
+};
+
+TEST_F(Tracepoints, AreLookedUpWithFewCopiesOfMemory) {
+  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
+  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
+  const NothingReplaced none;
+  ProbedText text(memory, none, kernel_);
+  const auto copies_of_examining = [&] {
+    const unsigned before = bytes->copies;
+    for (int n = 0; n < 100; ++n) {
+      EXPECT_TRUE(text.examine(at(0x00d), Policy::Normal));
+      EXPECT_TRUE(text.examine(at(0x106), Policy::Normal));
+    }
+    return bytes->copies - before;
+  };
+
+  text.look_again();
+  EXPECT_LT(copies_of_examining(), 100u);
+  text.drop_copies();
+  EXPECT_GT(copies_of_examining(), 2000u) << "the guest's own again";
 }
 
 TEST_F(Tracepoints, StandOnNoKprobeNorRightBehindOne) {

@@ -158,6 +158,7 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
                        [&s](const Tracepoint& point) { return s.jumps.may_jump(point); });
   };
   auto done = arm();
+  s.text.drop_copies();
   s.jumps.end_pause();
   return done;
 }

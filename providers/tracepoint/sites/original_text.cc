@@ -35,10 +35,15 @@ OriginalText::OriginalText(const vmm::PageTableReader& live, const ReplacedText&
   look_again();
 }
 
+const GuestReader& OriginalText::source() const {
+  if (copies_) return *copies_;
+  return live_;
+}
+
 std::size_t OriginalText::copy(GuestVirt at, std::span<std::byte> out,
                                Result<void, Fault>& done) const {
-  live_.forget();  // a module may have come or gone since the last read
-  done = live_.read(at, out);
+  if (!copies_) live_.forget();  // a module may have come or gone since the last read
+  done = source().read(at, out);
   return done
              ? out.size()
              : std::min<std::uint64_t>(GuestVirt(done.error().address).offset_from(at), out.size());
@@ -50,6 +55,7 @@ Result<void, Fault> OriginalText::read(GuestVirt at, std::span<std::byte> out) c
   while (waits_left_ > 0 && is_being_patched(at, copied)) {
     --waits_left_;
     std::this_thread::sleep_for(kWait);
+    if (copies_) copies_.emplace(live_);
     copied = out.first(copy(at, out, done));
   }
   if (ours_.are_there()) remove_ours(at, copied);
@@ -80,6 +86,7 @@ void OriginalText::remove_ours(GuestVirt at, std::span<std::byte> copied) const 
 
 bool OriginalText::look_again() {
   live_.forget();
+  copies_.emplace(live_);
   auto kprobes = table_.read(live_);
   for (unsigned n = 1; !kprobes && n < kListReadings; ++n) kprobes = table_.read(live_);
   const bool was_known = trouble_.has_value();
@@ -98,7 +105,7 @@ void OriginalText::remove_kprobes(GuestVirt at, std::span<std::byte> copied) con
   for (const Kprobe& kprobe : guest_linux::kprobes_from(kprobes_, at)) {
     if (kprobe.address >= at && !kprobe.address.is_in(at, copied.size())) break;
     guest_linux::KprobeBytes now;
-    if (!live_.read(kprobe.address, now)) continue;
+    if (!source().read(kprobe.address, now)) continue;
     const auto original = kprobe.original(now);
     for (std::size_t i = 0; i < original.size(); ++i) {
       const std::uint64_t index = kprobe.address.wrapping_add(i).offset_from(at);

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
+#include "vmm/block_reader.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/text/kprobes.h"
 #include "vmm/page_walk.h"
@@ -36,8 +38,13 @@ class OriginalText final : public GuestReader {
   /// Fault: some of it is not mapped.
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
 
-  /// Reads the guest's kprobes again; true when they are others than before.
+  /// Reads the guest's kprobes again; true when they are others than before. From now on reads are
+  /// answered from large copies of the text, each made once, for examinations of many places: where
+  /// guest RAM is only copied, each read of a few bytes is several system calls. What is found so
+  /// may be out of date at once, which arming looks at, in copies that it makes in its pause.
   bool look_again();
+  /// Each read is the guest's own again.
+  void drop_copies() { copies_.reset(); }
   /// Why the original text is not known anywhere; good until look_again().
   const Result<void>& trouble() const { return trouble_; }
   /// Whether a kprobe of the guest has changed, or may yet change, one of these bytes.
@@ -49,6 +56,7 @@ class OriginalText final : public GuestReader {
   void remove_kprobes(GuestVirt at, std::span<std::byte> copied) const;
   bool is_being_patched(GuestVirt at, std::span<const std::byte> copied) const;
   std::size_t copy(GuestVirt at, std::span<std::byte> out, Result<void, Fault>& done) const;
+  const GuestReader& source() const;
 
   const vmm::PageTableReader& live_;
   const ReplacedText& ours_;
@@ -56,6 +64,7 @@ class OriginalText final : public GuestReader {
   const guest_linux::KprobeTable table_;
   std::vector<guest_linux::Kprobe> kprobes_;  // sorted by address
   Result<void> trouble_;
+  mutable std::optional<vmm::BlockReader> copies_;  // since look_again()
   mutable unsigned waits_left_;
 };
 
