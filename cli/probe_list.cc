@@ -28,19 +28,22 @@ std::string probe_list_details(const dif::ProbeDescription& name,
   dif::Attributes description = dif::least(attributes.provider, attributes.name);
   if (!name.module.empty()) description = dif::least(description, attributes.module);
   if (!name.function.empty()) description = dif::least(description, attributes.function);
-  std::string text = '\n' + attribute_lines("Probe Description Attributes", description) + '\n' +
-                     attribute_lines("Argument Attributes", attributes.arguments) +
-                     "\n\tArgument Types\n";
-  auto add = [&text, n = 0](std::string_view type) mutable {
-    text += fmt::format("\t\targs[{}]: {}\n", n++, type);
+  std::string text = "\n\tArgument Types\n";
+  auto add = [&](std::size_t n, std::string_view type, std::size_t native) {
+    const auto& names = arguments.names;
+    const std::string_view called = native < names.size() ? names[native] : std::string_view();
+    const bool is_apart = !called.empty() && !type.ends_with('*');
+    text += fmt::format("\t\targs[{}]: {}{}{}\n", n, type, is_apart ? " " : "", called);
   };
-  if (!arguments.translated.empty()) {
-    for (const auto& shown : arguments.translated) add(shown.type);
-  } else {
-    for (const TypeId type : arguments.types) add(types.to_string(type));
+  for (std::size_t n = 0; n < arguments.translated.size(); ++n) {
+    add(n, arguments.translated[n].type, arguments.translated[n].native);
+  }
+  for (std::size_t n = 0; n < arguments.types.size() && arguments.translated.empty(); ++n) {
+    add(n, types.to_string(arguments.types[n]), n);
   }
   if (arguments.types.empty()) text += "\t\tNone\n";
-  return text + '\n';
+  return text + '\n' + attribute_lines("Probe Description Attributes", description) + '\n' +
+         attribute_lines("Argument Attributes", attributes.arguments) + '\n';
 }
 
 std::string probe_list_instruction(const std::string& text) {

@@ -13,17 +13,21 @@ TEST(ProbeList, HasDtracesColumns) {
             "   42        fbt           vmlinux                          vfs_read entry\n");
 }
 
-TEST(ProbeList, DetailsHaveDtracesLayout) {
+TEST(ProbeList, DetailsAreArgumentsWithTheirNamesThenStability) {
   TypeGraph types;
   const providers::ProbeArguments arguments{
-      true, {types.pointer_to(*types.find("int"))}, {""}, {}, {}};
+      true,
+      {types.pointer_to(*types.find("int")), *types.find("size_t"), *types.find("int")},
+      {"where", "count", ""},
+      {},
+      {}};
   const dif::ProbeDescription name{"fbt", "", "vfs_read", "entry"};
   dif::ProviderAttributes attributes;
   attributes.module.data = dif::Stability::Private;  // of a field that the name has not
   attributes.function.name = dif::Stability::Private;
   attributes.arguments = {dif::Stability::Evolving, dif::Stability::Evolving,
                           dif::DependencyClass::Isa};
-  const std::string before =
+  const std::string after =
       "\n\tProbe Description Attributes\n"
       "\t\tIdentifier Names: Private\n"
       "\t\tData Semantics:   Stable\n"
@@ -31,12 +35,14 @@ TEST(ProbeList, DetailsHaveDtracesLayout) {
       "\n\tArgument Attributes\n"
       "\t\tIdentifier Names: Evolving\n"
       "\t\tData Semantics:   Evolving\n"
-      "\t\tDependency Class: ISA\n"
-      "\n\tArgument Types\n";
+      "\t\tDependency Class: ISA\n\n";
 
   EXPECT_EQ(probe_list_details(name, attributes, arguments, types),
-            before + "\t\targs[0]: int *\n\n");
-  EXPECT_EQ(probe_list_details(name, attributes, {}, types), before + "\t\tNone\n\n");
+            "\n\tArgument Types\n\t\targs[0]: int *where\n\t\targs[1]: size_t count\n"
+            "\t\targs[2]: int\n" +
+                after);
+  EXPECT_EQ(probe_list_details(name, attributes, {}, types),
+            "\n\tArgument Types\n\t\tNone\n" + after);
 }
 
 TEST(ProbeList, AnInstructionHasLinesOfItsOwn) {

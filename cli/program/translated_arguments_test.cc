@@ -224,7 +224,8 @@ TEST_F(TranslatedArguments, AreListedAsTheyArePromised) {
   const std::string text = probe_list_details(
       {"proc", "", "", "create"}, {}, provider_.arguments(tracer_.probes[0]), kernel_.types());
 
-  EXPECT_NE(text.find("\t\targs[0]: psinfo_t *\n\t\targs[1]: int\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\t\targs[0]: psinfo_t *task\n\t\targs[1]: int flags\n"), std::string::npos)
+      << text;
   EXPECT_EQ(text.find("args[2]"), std::string::npos) << text;
 }
 

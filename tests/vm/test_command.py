@@ -152,9 +152,9 @@ class Command(unittest.TestCase):
     def test_a_list_with_details(self):
         outcome = self.call("-lv", "-n", "BEGIN")
 
-        self.assertRegex(outcome.stdout, r"BEGIN\n\n\tProbe Description Attributes\n"
-                         r"\t\tIdentifier Names: \w+\n(.*\n)+\n\tArgument Attributes\n(.*\n)+"
-                         r"\n\tArgument Types\n\t\tNone\n")
+        self.assertRegex(outcome.stdout, r"BEGIN\n\n\tArgument Types\n\t\tNone\n"
+                         r"\n\tProbe Description Attributes\n"
+                         r"\t\tIdentifier Names: \w+\n(.*\n)+\n\tArgument Attributes\n")
 
     def test_each_form_of_a_list(self):
         for words in (["-n", "BEGIN"], ["-P", "dtrace"], ["-i", "1"], ["-m", "dtrace:"],
