@@ -669,6 +669,82 @@ TEST_F(SystemCalls, ReturnsOnTheCommonPathNeedToUnderstandIt) {
   EXPECT_EQ(listed(syscall, {"syscall", "", "write", ""}), (Names{"write:entry"}));
 }
 
+/// openat as the kernel's own tracepoints describe it; its function is part of another one.
+class DescribedSystemCall : public FunctionProviders {
+ protected:
+  static constexpr std::uint64_t kMetadata = 0x180000, kTypes = 0x180100, kArgs = 0x180200,
+                                 kTexts = 0x181000;
+  DescribedSystemCall() {
+    function("__x64_sys_openat", kReturnsOne);
+    data("__syscall_meta__openat", kMetadata);
+    seal();
+    auto& types = kernel_.own_types();
+    const TypeId word = *types.find("unsigned long"), number = *types.find("int");
+    const std::vector<Member> members{{"name", word, 0},
+                                      {"syscall_nr", number, 64},
+                                      {"nb_args", number, 96},
+                                      {"types", word, 128},
+                                      {"args", word, 192}};
+    types.index(types.add_struct(TypeKind::Struct, "syscall_metadata", 64, members));
+    // As BTF has it: a char of its own, beside D's, which the name finds.
+    const TypeId character =
+        types.add({.kind = TypeKind::Integer, .is_char = true, .name = "char", .size = 1});
+    const_char_ =
+        types.pointer_to(types.add({.kind = TypeKind::Const, .name = {}, .target = character}));
+    strings_ = types.pointer_to(const_char_);
+    stat_ = types.add_struct(TypeKind::Struct, "stat", 64, {});
+    types.index(stat_);
+    stat_ = types.pointer_to(stat_);
+    memory_.put32(kMetadata + 12, 4);
+    memory_.put64(kMetadata + 16, kernel_address(kTypes).raw());
+    memory_.put64(kMetadata + 24, kernel_address(kArgs).raw());
+    describe(0, "int", "dfd");
+    describe(1, "const char *", "filename");
+    describe(2, "struct stat *", "buf");
+    describe(3, "const char *const *", "argv");
+  }
+  void describe(unsigned n, std::string_view type, std::string_view name) {
+    put_text(kTypes + n * 8, kTexts + n * 512, type);
+    put_text(kArgs + n * 8, kTexts + n * 512 + 256, name);
+  }
+  void put_text(std::uint64_t pointer, std::uint64_t at, std::string_view text) {
+    memory_.put64(pointer, kernel_address(at).raw());
+    memory_.put(at, std::string(text).c_str(), text.size() + 1);
+  }
+  ProbeArguments arguments() {
+    SyscallProvider syscall(text_, kernel_, points_);
+    return syscall.arguments(find(syscall, "openat", "entry"));
+  }
+  TypeId const_char_, stat_, strings_;
+};
+
+TEST_F(DescribedSystemCall, HasTheArgumentsThatItsTracepointHas) {
+  const ProbeArguments found = arguments();
+
+  ASSERT_TRUE(found.known);
+  EXPECT_EQ(found.names, (Names{"dfd", "filename", "buf", "argv"}));
+  EXPECT_EQ(found.types,
+            (std::vector<TypeId>{*kernel_.types().find("int"), const_char_, stat_, strings_}));
+}
+
+TEST_F(DescribedSystemCall, HasNoneWhereTheDescriptionMakesNoSense) {
+  const auto is_unknown = [this] { return !arguments().known; };
+
+  describe(1, "const char *", "filename");
+  EXPECT_TRUE(is_unknown()) << "no text of a declaration";
+  describe(1, std::string(200, 'c'), "filename");
+  EXPECT_TRUE(is_unknown()) << "too long";
+  describe(1, "struct nobody_knows *", "filename");
+  EXPECT_TRUE(is_unknown());
+  describe(1, "void", "filename");
+  EXPECT_TRUE(is_unknown());
+  describe(1, "const char *", "filename");
+  memory_.put64(kTypes, 0x1234);
+  EXPECT_TRUE(is_unknown()) << "a pointer that leads nowhere";
+  memory_.put32(kMetadata + 12, 0xffff'ffff);
+  EXPECT_TRUE(is_unknown()) << "more than any call has";
+}
+
 /// A module that the guest loads while it is traced: one function, then another one.
 class LateModules : public FunctionProviders {
  protected:

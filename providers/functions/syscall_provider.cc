@@ -31,6 +31,7 @@ SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& k
       child_(layout_, kernel.symbols()),
       child_plan_(child_.plan()),
       text_(text),
+      parameters_(text_, kernel),
       calls_(find_system_calls(text_, kernel.symbols())) {}
 
 dif::ProbeDescription SyscallProvider::function_name(std::size_t function) const {
@@ -127,7 +128,8 @@ Result<std::vector<BoundSite>> SyscallProvider::shared_exits(const SystemCall& c
   return exits;
 }
 
-ProbeArguments SyscallProvider::entry_arguments(const SystemCall& call) const {
+ProbeArguments SyscallProvider::entry_arguments(const SystemCall& call) {
+  if (auto described = parameters_.of(call.name)) return std::move(*described);
   // __x64_sys_NAME itself only takes pt_regs. These carry the call's own parameters, where the
   // compiler kept them; __se_sys_ has the right names, though every type is long.
   const TypeGraph& types = kernel_.types();

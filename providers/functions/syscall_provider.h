@@ -16,6 +16,7 @@
 #include "providers/dispatch/binding.h"
 #include "providers/functions/entry_return_provider.h"
 #include "providers/functions/new_child.h"
+#include "providers/functions/syscall_parameters.h"
 #include "providers/functions/syscall_table.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "vmm/base/guest_reader.h"
@@ -42,7 +43,7 @@ class SyscallProvider final : public EntryReturnProvider {
   Result<std::vector<BoundSite>> exits_in_child(const SystemCall& call);
   Result<std::vector<BoundSite>> shared_exits(const SystemCall& call);
   void find_shared();
-  ProbeArguments entry_arguments(const SystemCall& call) const;
+  ProbeArguments entry_arguments(const SystemCall& call);
 
   guest_linux::Kernel& kernel_;
   const PtRegsLayout layout_;
@@ -50,6 +51,7 @@ class SyscallProvider final : public EntryReturnProvider {
   const ChildRegisters child_;
   const ArgumentPlan child_plan_;
   const GuestReader& text_;
+  SyscallParameters parameters_;
   std::vector<SystemCall> calls_;
   /// A place in do_syscall_64, and the plan of the probes there.
   struct Shared {
