@@ -267,12 +267,26 @@ Result<void> SdtProvider::refusals(const dif::ProbeDescription& pattern,
     return {};
   }
   const auto wanted = matching(pattern);
+  if (wanted.empty()) refuse_misplaced(pattern, visit);
   examine(wanted);
   for (const Index index : wanted) {
     const Tracepoint& one = tracepoints_[index];
     if (!one.is_usable()) visit({name_of(one), reason(one)});
   }
   return {};
+}
+
+/// perf and bpftrace write GROUP:TRACEPOINT, and so does who has the name in the place of the
+/// function, which is the kernel's that comes by it.
+void SdtProvider::refuse_misplaced(const dif::ProbeDescription& pattern,
+                                   const RefusalVisitor& visit) const {
+  if (pattern.function.empty() || !pattern.name.empty()) return;
+  dif::ProbeDescription meant = pattern;
+  std::swap(meant.function, meant.name);
+  if (matching(meant).empty()) return;
+  visit({pattern, fmt::format("a tracepoint's name is the fourth field, and the third one a "
+                              "function: {}",
+                              meant.to_string())});
 }
 
 void SdtProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {

@@ -83,6 +83,7 @@ class SdtProvider final : public Provider {
   std::optional<Index> find(dif::ProbeId id);
   std::string function_of(const std::vector<GuestVirt>& places) const;
   std::vector<Index> matching(const dif::ProbeDescription& pattern) const;
+  void refuse_misplaced(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) const;
   dif::ProbeDescription name_of(const Tracepoint& tracepoint) const;
   /// Looks at the sites of these, function by function.
   void examine(const std::vector<Index>& wanted);

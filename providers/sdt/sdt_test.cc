@@ -163,6 +163,20 @@ TEST_F(Sdt, PublishesForWhoNamesIt) {
   EXPECT_EQ(provider().detail(the_probe()), "vmlinux`f+0x8: after");
 }
 
+TEST_F(Sdt, ANameInThePlaceOfTheFunctionIsToldWhereItBelongs) {
+  const auto reason = [this](const dif::ProbeDescription& pattern) {
+    std::string why;
+    EXPECT_TRUE(provider().refusals(pattern, [&](const Refusal& one) { why = one.reason; }));
+    return why;
+  };
+
+  EXPECT_NE(reason({"sdt", "vmlinux", "f_called", ""}).find("fourth field"), std::string::npos);
+  EXPECT_NE(reason({"sdt", "vmlinux", "f_called", ""}).find("sdt:vmlinux::f_called"),
+            std::string::npos);
+  EXPECT_EQ(reason({"sdt", "ext4", "f_called", ""}), "");
+  EXPECT_EQ(reason({"sdt", "vmlinux", "f_called", "f_called"}), "");
+}
+
 TEST_F(Sdt, ASiteThatOnlyAsksWhetherTheTracepointIsOnNeedsNoProbe) {
   add_asking_site();
 
@@ -376,6 +390,22 @@ TEST_F(Sdt, ACallOfWhatCannotBeEvaluatedIsRefused) {
   put(0x40, code({0x0f, 0x31, 0xc3}));
 
   EXPECT_EQ(refusal(), "its arguments need \"rdtsc\" at vmlinux`g");
+}
+
+/// A kernel that preempts itself comes by such a call wherever a tracepoint has no tracers.
+TEST_F(Sdt, ACallThatLetsOthersRunIsPassed) {
+  kernel_.symbols_to_fill().add_module({"vmlinux", text(0), 0x1000, 0},
+                                       {{text(0x40), 0, "preempt_schedule_notrace_thunk", 'T'}});
+  kernel_.symbols_to_fill().seal();
+  put(kTarget, code({0xe8, 0x2b, 0, 0, 0, 0x8b, 0x73, 0x04}));  // call it; mov esi, [rbx + 4]
+  put(0x40, code({0x9c, 0x0f, 0x31, 0xc3}));                    // pushfq; rdtsc; ret
+  enable();
+
+  const Arrived arrived = arrive(kAfter);
+
+  EXPECT_TRUE(arrived.fires);
+  EXPECT_FALSE(arrived.out.fault);
+  EXPECT_EQ(arrived.out.words[0], 0xfffffff0u);
 }
 
 TEST_F(Sdt, AFunctionThatCallsItselfForEverIsAFault) {

@@ -135,7 +135,11 @@ class Slice::Preparation {
     const bool always_jumps = in->opcode == Operator::Jump && in->condition == arch::kNoCondition;
     if (in->opcode == Operator::Jump) step.jump = step_of({place.flow, node.jump});
     if (in->opcode == Operator::Call) {
-      step.jump = step_of(TRY(called(*in)));
+      if (only_takes_time(*in)) {
+        step.in.opcode = Operator::Nothing;
+      } else {
+        step.jump = step_of(TRY(called(*in)));
+      }
     }
     step.next = always_jumps ? step.jump : step_of({place.flow, node.next});
     return {};
@@ -147,6 +151,17 @@ class Slice::Preparation {
       return in.opcode == Operator::Return;
     const auto names = source_.kernel.symbols().all_at(in.target);
     return std::ranges::any_of(names, [](const auto& one) { return is_return_thunk(one.name); });
+  }
+  /// A call by which a kernel that preempts itself lets others run, as at the end of each section
+  /// that must not be preempted. Such a call keeps all registers: it stands in code that the
+  /// compiler takes to call nothing (__preempt_schedule() of arch/x86/include/asm/preempt.h).
+  bool only_takes_time(const Evaluable& in) const {
+    static constexpr std::array<std::string_view, 4> kNames = {
+        "preempt_schedule_thunk", "preempt_schedule_notrace_thunk", "preempt_schedule",
+        "preempt_schedule_notrace"};
+    const auto names = source_.kernel.symbols().all_at(in.target);
+    return std::ranges::any_of(
+        names, [](const auto& one) { return std::ranges::find(kNames, one.name) != kNames.end(); });
   }
   /// The first instruction of a function that can be evaluated, as it seems.
   Result<Place> called(const Evaluable& in) {

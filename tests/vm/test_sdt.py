@@ -236,6 +236,21 @@ class Newest(guest.OfSuite, Counts, unittest.TestCase):
     steady = STEADY[:-1]
 
 
+@ringside.takes_long
+class RealTime(guest.OfSuite, unittest.TestCase):
+    """On Debian's real-time kernel, which preempts itself wherever it leaves a section that must not be."""
+
+    suite = "trixie-rt"
+
+    def test_has_nearly_all_tracepoints_and_the_stable_probes_on_them(self):
+        names = ("sched:::off-cpu", "sched:::sleep", "sched:::preempt", "sched:::wakeup", "sysinfo:::pswitch",
+                 "lockstat:::adaptive-block", "proc:::signal-handle")
+        listing = ringside.run(image=self.image, options=("-l", "-n", ",".join(("sdt:::", *names))))
+
+        self.assertEqual(listing.status, 0, listing)
+        self.assertGreater(len(re.findall(r"^ *\d+ +sdt ", listing.stdout, re.MULTILINE)), 600)
+
+
 class Arguments(unittest.TestCase):
     def table(self, image):
         """{"group/name": {field: expression}} of a kernel."""
