@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "cli/program/d_files.h"
 #include "cli/program/data_folder.h"
 #include "cli/session/session.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::cli {
 namespace {
@@ -65,9 +67,10 @@ Result<std::string> show_example(const std::string& folder, const std::string& n
   const std::string stem = name.ends_with(".d") ? name.substr(0, name.size() - 2) : name;
   const std::vector<std::string> names = names_in(folder);
   if (!std::ranges::binary_search(names, stem)) {
-    return fail(
-        ErrorCode::NotFound,
-        fmt::format("examples: no script of the name '{}'; ringside examples lists them", name));
+    const std::string nearest = similar_name(stem, names, std::identity());
+    return fail(ErrorCode::NotFound, fmt::format("examples: no script of the name '{}'{}", name,
+                                                 nearest.empty() ? "; ringside examples lists them"
+                                                                 : did_you_mean(nearest)));
   }
   const fs::path path = fs::path(folder) / stem;
   std::string text = text_of(path.string() + ".d").value_or("");

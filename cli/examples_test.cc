@@ -41,6 +41,13 @@ TEST_F(Examples, OneIsShownWithItsSample) {
   EXPECT_EQ(show_example(folder_, "bare").value(), "BEGIN { }\n");
 }
 
+TEST_F(Examples, OneThatIsNotThereIsAnsweredWithTheNearest) {
+  EXPECT_EQ(show_example(folder_, "raeds.d").error().message,
+            "examples: no script of the name 'raeds.d'; did you mean reads?");
+  EXPECT_EQ(show_example(folder_, "xyzzy").error().message,
+            "examples: no script of the name 'xyzzy'; ringside examples lists them");
+}
+
 TEST_F(Examples, WhatIsNoScriptIsNotShown) {
   write("../outside.d", "secret");
 

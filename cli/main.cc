@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   if (!line) {
     cli::say(line.error().message);
     if (line.error().code != ErrorCode::Usage) return cli::kExitFailure;
-    std::fputs(cli::usage_text().c_str(), stderr);
+    if (argc < 2) std::fputs(cli::usage_text().c_str(), stderr);
     return cli::kExitUsage;
   }
   if (line->task == Task::Help) {
@@ -103,6 +103,10 @@ int main(int argc, char** argv) {
   if (line->task == Task::Version) {
     std::printf("%s: Sun D %s (ringside " RINGSIDE_VERSION ")\n", cli::program_name().c_str(),
                 cli::language_version_text().c_str());
+    return cli::kExitOk;
+  }
+  if (line->task == Task::ProgramVersion) {
+    std::printf("ringside " RINGSIDE_VERSION " (D %s)\n", cli::language_version_text().c_str());
     return cli::kExitOk;
   }
   if (line->task == Task::CleanCache) return cli::clean_cache();

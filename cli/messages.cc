@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 
+#include "cli/progress.h"
 #include "vmm/base/utf8.h"
 
 namespace ringside::cli {
@@ -49,6 +50,42 @@ bool names_address(FaultKind kind) {
          kind == FaultKind::BadStack;
 }
 
+/// Where the code comes from that a report is about: arguments are counted from 1, and an action
+/// without any as one; 0 is the predicate. Null where there is none.
+const dif::SourceMap* source_of(const dif::FaultReport& report, const dif::Clause& clause) {
+  if (report.action == 0) return clause.predicate ? &clause.predicate->source : nullptr;
+  std::size_t number = report.action;
+  for (const dif::Action& action : clause.actions) {
+    const std::size_t count = std::max<std::size_t>(action.arguments.size(), 1);
+    if (number > count) {
+      number -= count;
+      continue;
+    }
+    const bool has_code =
+        !action.arguments.empty() && !action.arguments[number - 1].source.parts.empty();
+    return has_code ? &action.arguments[number - 1].source : &action.source;
+  }
+  return nullptr;
+}
+
+/// The reason of a fault as far as it is known; empty where nothing is.
+std::string hint_of(const Fault& fault, const dif::SourceMap::Part& part,
+                    std::uint32_t string_size) {
+  constexpr std::uint64_t kPage = 4096, kUserEnd = std::uint64_t{1} << 47;
+  if (fault.kind == FaultKind::NoScratch) return "-x scratchsize=SIZE gives more";
+  if (fault.kind != FaultKind::BadAddress) return {};
+  if (fault.address < kPage) {
+    if (part.absent.empty()) return "a null pointer";
+    return part.absent.starts_with("json()")
+               ? fmt::format("{} (text is cut at strsize={})", part.absent, string_size)
+               : part.absent;
+  }
+  if (fault.address >= kUserEnd) return {};
+  return part.text.starts_with("copyin")
+             ? "the process has nothing there, or the page is not in memory"
+             : "an address of user memory, which copyinstr() and copyin() read";
+}
+
 }  // namespace
 
 void set_program_name(std::string_view path) {
@@ -65,8 +102,7 @@ std::string program_name() {
 }
 
 void say(std::string_view text) {
-  const std::string line = fmt::format("{}: {}\n", program_name(), terminal_text(text));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  Progress::of_stderr().write(fmt::format("{}: {}\n", program_name(), terminal_text(text)));
 }
 
 bool is_per_cpu(dif::DropKind kind) {
@@ -90,6 +126,27 @@ std::string fault_message(const dif::FaultReport& report, dif::ProbeId probe,
   text += report.action == 0 ? std::string(" in predicate")
                              : fmt::format(" in action #{}", report.action);
   if (report.fault.pc != dif::kNoPc) text += fmt::format(" at DIF offset {}", report.fault.pc);
+  return text;
+}
+
+std::string fault_cause(const dif::FaultReport& report, const dif::Clause& clause,
+                        const std::function<std::string(int line)>& place,
+                        std::uint32_t string_size) {
+  const dif::SourceMap* const source = source_of(report, clause);
+  if (source == nullptr) return {};
+  // Outside of DIF it is the use of the object's value that failed.
+  const bool inside = report.fault.pc != dif::kNoPc;
+  const std::uint32_t instruction =
+      inside ? report.fault.pc / static_cast<std::uint32_t>(sizeof(std::uint32_t)) : UINT32_MAX;
+  const dif::SourceMap::Part* const part = source->at(instruction);
+  if (part == nullptr) return {};
+  std::string text;
+  const auto add = [&text](const std::string& what) {
+    if (!what.empty()) text += ": " + what;
+  };
+  if (part->line != 0 && place) add(place(part->line));
+  add(hint_of(report.fault, *part, string_size));
+  add(part->text);
   return text;
 }
 

@@ -11,7 +11,7 @@ _ringside_x_options="aggpercpu agghist aggmerge aggpack aggrate= aggsize= aggsor
   ustackframes= verbose version= zdefs"
 _ringside_providers="dtrace fbt instr io ip lockstat mib proc profile sched sdt syscall sysinfo tcp udp vm vminfo"
 _ringside_options="--after-boot --append --as-is --attach --boot --cache --console --core --cpus --disk --help --image --initrd --keep
-  --kernel --kvm-device --libxo --machine --memory --qemu -b -c -C -d -D -e -f -F -H -i -I -l -L -m -n -o
+  --kernel --kvm-device --libxo --machine --memory --qemu --version -b -c -C -d -D -e -f -F -H -i -I -l -L -m -n -o
   -O -p -P -q -s -S -U -v -V -w -x -X -Z"
 
 _ringside_images() {
@@ -21,8 +21,33 @@ _ringside_images() {
   done 2>/dev/null
 }
 
+# The targets of --attach: the last column of those that can be attached to.
+_ringside_targets() {
+  "$1" vms 2>/dev/null | awk 'NR > 1 && !/ no: / { print $NF }'
+}
+
+_ringside_examples() {
+  "$1" examples 2>/dev/null | awk 'NF == 0 { exit } { print $1 }'
+}
+
+# bash takes qmp:PATH for three words: the part that is typed already is taken off what is found.
+_ringside_complete_target() {
+  local typed=${COMP_LINE:0:COMP_POINT}
+  typed=${typed##* }
+  COMPREPLY=($(compgen -W "$(_ringside_targets "$1")" -- "$typed"))
+  COMPREPLY=("${COMPREPLY[@]#"${typed%"${typed##*:}"}"}")
+}
+
 _ringside() {
-  local word=$2 before=$3
+  local word=$2 before=$3 line=${COMP_LINE:0:COMP_POINT}
+  line=${line% *}  # without the word that is typed
+  case ${line##* } in
+    --attach) _ringside_complete_target "$1"; return ;;
+  esac
+  case ${COMP_WORDS[1]} in
+    why | clean) [[ $word != -* && $COMP_CWORD -gt 1 ]] && { _ringside_complete_target "$1"; return; } ;;
+    examples) ((COMP_CWORD == 2)) && { COMPREPLY=($(compgen -W "$(_ringside_examples "$1")" -- "$word")); return; } ;;
+  esac
   case $before in
     # bash splits at "=": an option's value is completed by the shell's own rules.
     -x) COMPREPLY=($(compgen -W "$_ringside_x_options" -- "$word"))
@@ -42,7 +67,7 @@ _ringside() {
   else
     compopt -o filenames
     COMPREPLY=($(compgen -f -- "$word"))
-    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "clean compile examples run stats vms why" -- "$word"))
+    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W "clean compile examples help run stats vms why" -- "$word"))
   fi
   return 0
 }

@@ -38,8 +38,9 @@ TEST_F(PragmaOptions, SetWhatTheSessionRunsWith) {
 }
 
 TEST_F(PragmaOptions, SetWhatTheCompilerGoesBy) {
-  EXPECT_EQ(compile("#pragma D option version=1.0\nBEGIN { trace(ucaller); }"),
-            "D_IDENT_UNDEF: failed to resolve ucaller: Unknown variable name");
+  EXPECT_EQ(
+      compile("#pragma D option version=1.0\nBEGIN { trace(ucaller); }"),
+      "D_IDENT_UNDEF: failed to resolve ucaller: Unknown variable name; did you mean caller?");
   line_ = {};
   EXPECT_EQ(compile("nosuch:::probe { }").substr(0, 12), "D_PDESC_ZERO");
   EXPECT_EQ(compile("#pragma D option zdefs\nnosuch:::probe { }"), "");
@@ -59,7 +60,7 @@ TEST_F(PragmaOptions, ListTheClausesWhereTheyAskForTheTree) {
 TEST_F(PragmaOptions, ThatCannotBeSaySoAsTheTableDoes) {
   EXPECT_EQ(compile("#pragma D option amin=Nice\nBEGIN { }"),
             "D_PRAGMA_OPTSET: failed to set option 'amin' to 'Nice': Invalid value for specified "
-            "option");
+            "option: attributes such as Evolving/Evolving/Common");
   EXPECT_EQ(compile("#pragma D option version=99.0\nBEGIN { }"),
             "D_PRAGMA_OPTSET: failed to set option 'version' to '99.0': Requested version is not "
             "supported by compiler");

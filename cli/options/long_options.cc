@@ -63,9 +63,8 @@ Result<void> set_libxo(Settings& settings, std::string_view words) {
     if (word == "pretty" || word == "no-pretty") continue;  // it is JSON, XML or HTML either way
     const auto format = parse_output_format(word);
     if (!format) {
-      return fail(
-          ErrorCode::Usage,
-          fmt::format("--libxo {}: it is one of text, json, jsonl, xml, html and csv", word));
+      return fail(ErrorCode::Usage,
+                  fmt::format("--libxo {}: it is one of {}", word, kOutputFormats));
     }
     settings.format = *format;
   }
@@ -166,6 +165,11 @@ constexpr LongOption kLongOptions[] = {
     {"help", false,
      [](CommandLine& line, const std::string&) -> Result<void> {
        line.task = CommandLine::Task::Help;
+       return {};
+     }},
+    {"version", false,
+     [](CommandLine& line, const std::string&) -> Result<void> {
+       line.task = CommandLine::Task::ProgramVersion;
        return {};
      }},
 };

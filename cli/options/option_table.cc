@@ -26,8 +26,28 @@ constexpr nanoseconds kFastestCleaning = std::chrono::microseconds(200);
 constexpr nanoseconds kSlowestCleaning = std::chrono::minutes(1);
 constexpr nanoseconds kSlowestStatus = std::chrono::seconds(10);
 
-tl::unexpected<Error> bad_value() {
-  return fail(ErrorCode::Usage, "Invalid value for specified option");
+/// `wanted`: what the value has to be, for the user.
+tl::unexpected<Error> bad_value(View wanted) {
+  return fail(ErrorCode::Usage, fmt::format("Invalid value for specified option: {}", wanted));
+}
+
+constexpr View kNoValue = "it takes none";
+constexpr View kNotEmpty = "it may not be empty";
+
+/// "one of a, b and c".
+std::string one_of_text(std::initializer_list<View> words) {
+  std::string text = "one of ";
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (word != words.begin()) text += word + 1 == words.end() ? " and " : ", ";
+    text += *word;
+  }
+  return text;
+}
+
+/// An option that chooses between ways of which there is one here.
+Result<void> one_of(std::initializer_list<View> words, View value) {
+  const bool known = std::find(words.begin(), words.end(), value) != words.end();
+  return known ? Result<void>() : bad_value(one_of_text(words));
 }
 
 /// Words count in any case.
@@ -42,7 +62,7 @@ Result<void> set_flag(bool& flag, View value) {
     flag = false;
   } else {
     const auto number = parse_number(value);
-    if (!number) return bad_value();
+    if (!number) return bad_value("yes or no");
     flag = *number != 0;
   }
   return {};
@@ -50,7 +70,7 @@ Result<void> set_flag(bool& flag, View value) {
 
 /// The compiler's own flags can only be set.
 Result<void> set_compiler_flag(bool& flag, View value) {
-  if (!value.empty()) return bad_value();
+  if (!value.empty()) return bad_value(kNoValue);
   flag = true;
   return {};
 }
@@ -58,7 +78,10 @@ Result<void> set_compiler_flag(bool& flag, View value) {
 template <class Integer>
 Result<void> set_number(Integer& number, View value, std::uint64_t least, std::uint64_t most) {
   const auto parsed = parse_number(value);
-  if (!parsed || *parsed < least || *parsed > most) return bad_value();
+  if (!parsed || *parsed < least || *parsed > most) {
+    return bad_value(most >= UINT32_MAX ? fmt::format("a number of {} or more", least)
+                                        : fmt::format("a number from {} to {}", least, most));
+  }
   number = static_cast<Integer>(*parsed);
   return {};
 }
@@ -67,14 +90,18 @@ template <class Integer>
 Result<void> set_size(Integer& size, View value, std::uint64_t least = 1,
                       std::uint64_t most = UINT64_MAX) {
   const auto bytes = parse_size(value);
-  if (!bytes || *bytes < least || *bytes > most) return bad_value();
+  if (!bytes || *bytes < least || *bytes > most) {
+    const std::string bounds =
+        most == UINT64_MAX ? std::string() : fmt::format(", from {} to {} bytes", least, most);
+    return bad_value("a size such as 4k" + bounds);
+  }
   size = static_cast<Integer>(*bytes);
   return {};
 }
 
 Result<void> set_rate(nanoseconds& interval, View value) {
   const auto parsed = parse_rate(value);
-  if (!parsed) return bad_value();
+  if (!parsed) return bad_value("a rate such as 10hz, or an interval such as 100ms");
   interval = *parsed;
   return {};
 }
@@ -101,13 +128,13 @@ Result<void> set_buffer_policy(Settings& settings, View value) {
   } else if (value == "fill") {
     settings.engine.buffer_policy = dif::BufferPolicy::Fill;
   } else {
-    return bad_value();
+    return bad_value(one_of_text({"switch", "ring", "fill"}));
   }
   return {};
 }
 
 Result<void> set_buffer_resize(Settings& settings, View value) {
-  if (value != "auto" && value != "manual") return bad_value();
+  if (value != "auto" && value != "manual") return bad_value("auto or manual");
   settings.engine.buffer_resize =
       value == "auto" ? dif::BufferResize::Auto : dif::BufferResize::Manual;
   return {};
@@ -119,14 +146,14 @@ Result<void> set_cpu(Settings& settings, View value) {
     return {};
   }
   std::uint32_t cpu = 0;
-  TRY(set_number(cpu, value, 0, UINT32_MAX));
+  if (!set_number(cpu, value, 0, UINT32_MAX)) return bad_value("a CPU's number, or all");
   settings.engine.cpu = cpu;
   return {};
 }
 
 Result<void> set_attribute_minimum(Settings& settings, View value) {
   settings.attribute_minimum = dif::parse_attributes(value);
-  if (!settings.attribute_minimum) return bad_value();
+  if (!settings.attribute_minimum) return bad_value("attributes such as Evolving/Evolving/Common");
   return {};
 }
 
@@ -159,13 +186,13 @@ Result<void> set_version(Settings& settings, View value) {
 }
 
 Result<void> set_text(std::string& text, View value) {
-  if (value.empty()) return bad_value();
+  if (value.empty()) return bad_value(kNotEmpty);
   text = value;
   return {};
 }
 
 Result<void> add_text(std::vector<std::string>& texts, View prefix, View value) {
-  if (value.empty()) return bad_value();
+  if (value.empty()) return bad_value(kNotEmpty);
   texts.push_back(std::string(prefix) + std::string(value));
   return {};
 }
@@ -173,7 +200,8 @@ Result<void> add_text(std::vector<std::string>& texts, View prefix, View value) 
 Result<void> set_preprocessor_arguments(Settings& settings, View value) {
   std::istringstream words{std::string(value)};
   for (std::string word; words >> word;) settings.preprocessor.arguments.push_back(word);
-  return settings.preprocessor.arguments.empty() ? Result<void>(bad_value()) : Result<void>();
+  return settings.preprocessor.arguments.empty() ? Result<void>(bad_value(kNotEmpty))
+                                                 : Result<void>();
 }
 
 Result<void> set_conformance(Settings& settings, View value) {
@@ -185,7 +213,7 @@ Result<void> set_conformance(Settings& settings, View value) {
   } else if (value == "s") {
     settings.preprocessor.conformance = Conformance::Traditional;
   } else {
-    return bad_value();
+    return bad_value(one_of_text({"a", "c", "s", "t"}));
   }
   return {};
 }
@@ -193,33 +221,31 @@ Result<void> set_conformance(Settings& settings, View value) {
 /// Where -c's process waits until tracing is on. It waits before its dynamic loader runs, whatever
 /// is asked for: nothing of the process can be traced that a later point would change.
 Result<void> check_evaluation_time(Settings&, View value) {
-  constexpr std::array<View, 4> kTimes{"exec", "preinit", "postinit", "main"};
-  if (std::find(kTimes.begin(), kTimes.end(), value) == kTimes.end()) return bad_value();
-  return {};
+  return one_of({"exec", "preinit", "postinit", "main"}, value);
 }
 
 Result<void> set_environment(Settings& settings, View value) {
   const std::size_t equals = std::min(value.find('='), value.size());
-  if (equals == 0) return bad_value();
+  if (equals == 0) return bad_value("NAME=VALUE");
   settings.environment.emplace_back(value.substr(0, equals),
                                     value.substr(std::min(equals + 1, value.size())));
   return {};
 }
 
 Result<void> remove_from_environment(Settings& settings, View value) {
-  if (value.find('=') != View::npos) return bad_value();
+  if (value.find('=') != View::npos) return bad_value("a name without =");
   return add_text(settings.removed_environment, "", value);
 }
 
 Result<void> set_encoding(Settings& settings, View value) {
-  if (value != "ascii" && value != "utf8") return bad_value();
+  if (value != "ascii" && value != "utf8") return bad_value("ascii or utf8");
   settings.utf8 = value == "utf8";
   return {};
 }
 
 Result<void> set_format(Settings& settings, View value) {
   const auto format = parse_output_format(value);
-  if (!format) return bad_value();
+  if (!format) return bad_value(fmt::format("one of {}", kOutputFormats));
   settings.format = *format;
   return {};
 }
@@ -232,7 +258,7 @@ Result<void> set_channel(Settings& settings, View value) {
   } else if (value == "exit") {
     settings.channel = providers::Channel::Exit;
   } else {
-    return bad_value();
+    return bad_value(one_of_text({"auto", "spin", "exit"}));
   }
   return {};
 }
@@ -245,7 +271,7 @@ Result<void> set_most_traps(Settings& settings, View value) {
   }
   if (value.ends_with("/s")) value.remove_suffix(2);
   std::uint64_t rate = 0;
-  TRY(set_number(rate, value, 1, UINT64_MAX));
+  if (!set_number(rate, value, 1, UINT64_MAX)) return bad_value("traps a second, or none");
   settings.budget.max_rate = rate;
   return {};
 }
@@ -254,13 +280,13 @@ Result<void> set_most_traps(Settings& settings, View value) {
 Result<void> set_most_slow(Settings& settings, View value) {
   if (value.ends_with("%")) value.remove_suffix(1);
   unsigned percent = 0;
-  TRY(set_number(percent, value, 1, 100));
+  if (!set_number(percent, value, 1, 100)) return bad_value("a percentage from 1 to 100");
   settings.budget.max_slow = percent;
   return {};
 }
 
 Result<void> add_boot_arguments(Settings& settings, View value) {
-  if (value.empty()) return bad_value();
+  if (value.empty()) return bad_value(kNotEmpty);
   if (!settings.boot_arguments.empty()) settings.boot_arguments += ' ';
   settings.boot_arguments += value;
   return {};
@@ -306,11 +332,6 @@ Result<void> set_tree(Settings& settings, View value) {
   TRY(set_number(phases, value, 0, UINT32_MAX));
   settings.show_desugared = (phases & kDesugared) != 0;
   return {};
-}
-
-/// An option that chooses between ways to link, of which there is one here.
-Result<void> one_of(std::initializer_list<View> words, View value) {
-  return std::find(words.begin(), words.end(), value) != words.end() ? Result<void>() : bad_value();
 }
 
 Result<void> any_size(Settings&, View value) {

@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
+#include <iterator>
 #include <string_view>
 
+#include "cli/messages.h"
 #include "cli/options/long_options.h"
 #include "cli/options/machine_list.h"
 #include "cli/options/quantities.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::cli {
 namespace {
@@ -89,11 +93,26 @@ Result<void> flag_letter(CommandLine& line, int letter) {
   }
 }
 
+tl::unexpected<Error> illegal_letter(std::string_view letters) {
+  return fail(ErrorCode::Usage,
+              fmt::format("illegal option -- {}; --help lists the options", letters));
+}
+
+/// An option of two dashes that there is not, with the nearest one.
+tl::unexpected<Error> illegal_word(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  const std::string nearest = similar_name(name, long_options(), [](const LongOption& option) {
+    return std::string("--") + option.name;
+  });
+  return fail(ErrorCode::Usage,
+              fmt::format("illegal option {}{}", word,
+                          nearest.empty() ? "; --help lists the options" : did_you_mean(nearest)));
+}
+
 /// Both are taken: there is the 64-bit data model only, and no objects are made.
 Result<void> word_size(int letter, std::string_view argument) {
   if ((letter == '6' && argument == "4") || (letter == '3' && argument == "2")) return {};
-  return fail(ErrorCode::Usage,
-              fmt::format("illegal option -- {}{}", static_cast<char>(letter), argument));
+  return illegal_letter(fmt::format("{}{}", static_cast<char>(letter), argument));
 }
 
 Result<void> short_option(CommandLine& line, int letter, std::string argument) {
@@ -131,10 +150,9 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
     return fail(ErrorCode::Usage, fmt::format("option requires an argument -- {}", name));
   }
   if (letter == '?') {
-    return optopt != 0 && optopt < kFirstLongOption
-               ? fail(ErrorCode::Usage,
-                      fmt::format("illegal option -- {}", static_cast<char>(optopt)))
-               : fail(ErrorCode::Usage, fmt::format("illegal option {}", word));
+    const bool is_letter = optopt != 0 && optopt < kFirstLongOption;
+    return is_letter ? illegal_letter(fmt::format("{}", static_cast<char>(optopt)))
+                     : illegal_word(word);
   }
   if (letter >= kFirstLongOption) {
     const auto& option = long_options()[static_cast<std::size_t>(letter - kFirstLongOption)];
@@ -195,10 +213,97 @@ Result<void> check_from_start(const CommandLine& line) {
               "breakpoints: leave it out, or trace with --after-boot or -c");
 }
 
+using Words = std::vector<std::string>;
+
+Result<std::size_t> begin_clean(CommandLine& line, const Words& words) {
+  if (words.size() == 3 && words[2] == "--cache") {
+    line.task = CommandLine::Task::CleanCache;
+    return 2;
+  }
+  if (words.size() < 3 || words[2].starts_with('-')) {
+    return fail(ErrorCode::Usage,
+                "clean: name the machine, as for --attach, or say --cache and nothing else");
+  }
+  line.task = CommandLine::Task::Clean;
+  line.machines.emplace_back().attach = {words[2], {}};
+  return 2;
+}
+
+Result<std::size_t> begin_examples(CommandLine& line, const Words& words) {
+  line.task = CommandLine::Task::Examples;
+  if (words.size() < 3 || words[2].starts_with('-')) return 1;
+  line.example = words[2];
+  return 2;
+}
+
+Result<std::size_t> begin_run(CommandLine& line, const Words& words) {
+  if (words.size() < 3 || words[2].starts_with('-')) {
+    return fail(ErrorCode::Usage, "run: name the file that compile wrote");
+  }
+  line.dof_file = words[2];
+  return 2;
+}
+
+template <CommandLine::Task kTask>
+Result<std::size_t> begin_task(CommandLine& line, const Words&) {
+  line.task = kTask;
+  return 1;
+}
+
+/// The words that may stand before the options.
+struct Command {
+  std::string_view name;
+  /// The number of words that it takes, itself included.
+  Result<std::size_t> (*begin)(CommandLine& line, const Words& words);
+};
+
+constexpr Command kCommands[] = {
+    {"clean", begin_clean},
+    {"compile", begin_task<CommandLine::Task::Save>},
+    {"examples", begin_examples},
+    {"help", begin_task<CommandLine::Task::Help>},
+    {"run", begin_run},
+    {"stats", begin_task<CommandLine::Task::Stats>},
+    {"vms", begin_task<CommandLine::Task::ListVms>},
+    {"why", begin_task<CommandLine::Task::Why>},
+};
+
+const Command* find_command(std::string_view name) {
+  const auto* const found = std::ranges::find(kCommands, name, &Command::name);
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+Result<std::size_t> sub_command(CommandLine& line, const Words& words) {
+  const Command* const command = words.size() < 2 ? nullptr : find_command(words[1]);
+  return command != nullptr ? command->begin(line, words) : Result<std::size_t>(0);
+}
+
+/// `first` is the first word of a line without a program.
+tl::unexpected<Error> no_program(const CommandLine& line, std::string_view first) {
+  for (const std::string& word : line.arguments) {
+    if (find_command(word) == nullptr) continue;
+    return fail(ErrorCode::Usage, fmt::format("no probes specified: if {0} is meant as a command, "
+                                              "it comes first: {1} {0}",
+                                              word, program_name()));
+  }
+  if (first.starts_with('-') || find_command(first) != nullptr) {
+    return fail(ErrorCode::NotFound, "no probes specified");
+  }
+  std::string way_out = did_you_mean(similar_name(first, kCommands, std::mem_fn(&Command::name)));
+  if (way_out.empty()) {
+    way_out = "; there are";
+    for (const Command& command : kCommands) way_out += fmt::format(" {}", command.name);
+    way_out += "; a program begins with -n or -s";
+  }
+  return fail(ErrorCode::Usage, fmt::format("no such command: {}{}", first, way_out));
+}
+
 /// Rules between options.
-Result<void> check(const CommandLine& line) {
+Result<void> check(const CommandLine& line, std::string_view first_word) {
   using Task = CommandLine::Task;
-  if (line.task == Task::Version || line.task == Task::Help) return {};
+  if (line.task == Task::Version || line.task == Task::ProgramVersion || line.task == Task::Help) {
+    return {};
+  }
   if (line.task == Task::Why) return check_why(line);
   if (line.task == Task::Stats) return check_stats(line);
   TRY(check_machines(line));
@@ -241,56 +346,9 @@ Result<void> check(const CommandLine& line) {
   }
   const bool needs_program = line.task != Task::List && line.task != Task::CompileOnly;
   if (line.programs.empty() && line.dof_file.empty() && needs_program) {
-    return fail(ErrorCode::NotFound, "no probes specified");
+    return no_program(line, first_word);
   }
   return {};
-}
-
-/// `compile`, `run`, `vms`, `clean`, `examples`, `why` and `stats` before the options; the number
-/// of words that they take.
-Result<std::size_t> sub_command(CommandLine& line, const std::vector<std::string>& words) {
-  if (words.size() < 2) return 0;
-  if (words[1] == "compile") {
-    line.task = CommandLine::Task::Save;
-    return 1;
-  }
-  if (words[1] == "vms") {
-    line.task = CommandLine::Task::ListVms;
-    return 1;
-  }
-  if (words[1] == "clean") {
-    if (words.size() == 3 && words[2] == "--cache") {
-      line.task = CommandLine::Task::CleanCache;
-      return 2;
-    }
-    if (words.size() < 3 || words[2].starts_with('-')) {
-      return fail(ErrorCode::Usage,
-                  "clean: name the machine, as for --attach, or say --cache and nothing else");
-    }
-    line.task = CommandLine::Task::Clean;
-    line.machines.emplace_back().attach = {words[2], {}};
-    return 2;
-  }
-  if (words[1] == "examples") {
-    line.task = CommandLine::Task::Examples;
-    if (words.size() < 3 || words[2].starts_with('-')) return 1;
-    line.example = words[2];
-    return 2;
-  }
-  if (words[1] == "why") {
-    line.task = CommandLine::Task::Why;
-    return 1;
-  }
-  if (words[1] == "stats") {
-    line.task = CommandLine::Task::Stats;
-    return 1;
-  }
-  if (words[1] != "run") return 0;
-  if (words.size() < 3 || words[2].starts_with('-')) {
-    return fail(ErrorCode::Usage, "run: name the file that compile wrote");
-  }
-  line.dof_file = words[2];
-  return 2;
 }
 
 /// The words after the first target of `clean` are targets, too.
@@ -311,12 +369,20 @@ std::vector<option> long_options_for_getopt() {
 }
 
 /// FreeBSD's -O has no argument; here it may name the format.
-void take_format(CommandLine& line, const std::vector<char*>& words, int count) {
-  if (optind >= count) return;
-  const auto format = parse_output_format(words[static_cast<std::size_t>(optind)]);
-  if (!format) return;
+Result<void> take_format(CommandLine& line, const std::vector<char*>& words, int count) {
+  if (optind >= count) return {};
+  const std::string_view word = words[static_cast<std::size_t>(optind)];
+  if (word.starts_with('-')) return {};
+  const auto format = parse_output_format(word);
+  if (!format) {
+    return fail(ErrorCode::Usage,
+                fmt::format("-O {}: the word after it is one of {}; an argument of the program's "
+                            "stands elsewhere",
+                            word, kOutputFormats));
+  }
   line.settings.format = *format;
   ++optind;
+  return {};
 }
 
 }  // namespace
@@ -325,6 +391,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
   if (arguments.size() < 2) return fail(ErrorCode::Usage, "no probes specified");
   CommandLine line;
   line.settings = std::move(presets);
+  const std::string first_word = arguments[1];
   const std::size_t taken = TRY(sub_command(line, arguments));
   if (!arguments.empty()) {
     const auto first = arguments.begin() + 1;
@@ -345,14 +412,14 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
     if (letter == -1) break;
     const char* word = at < count ? words[static_cast<std::size_t>(at)] : "";
     TRY(one_option(line, letter, word));
-    if (letter == 'O') take_format(line, words, count);
+    if (letter == 'O') TRY(take_format(line, words, count));
   }
   for (int at = optind; at < count; ++at) {
     line.arguments.emplace_back(words[static_cast<std::size_t>(at)]);
   }
   if (line.task == CommandLine::Task::Clean) add_targets(line);
   TRY(complete_machines(line));
-  TRY(check(line));
+  TRY(check(line, first_word));
   return line;
 }
 

@@ -54,16 +54,17 @@ struct CommandLine {
     Trace,
     List,
     CompileOnly,
-    Save,        // `compile`: write DOF
-    Header,      // -h
-    Objects,     // -G
-    ListVms,     // `vms`
-    Clean,       // `clean`: take out what a ringside that was killed has left
-    Why,         // `why`: a health report
-    Examples,    // `examples`: the scripts that come with the program
-    CleanCache,  // `clean --cache`: remove what was kept of kernels
-    Stats,       // `stats`: the figures of traces that run
-    Version,
+    Save,            // `compile`: write DOF
+    Header,          // -h
+    Objects,         // -G
+    ListVms,         // `vms`
+    Clean,           // `clean`: take out what a ringside that was killed has left
+    Why,             // `why`: a health report
+    Examples,        // `examples`: the scripts that come with the program
+    CleanCache,      // `clean --cache`: remove what was kept of kernels
+    Stats,           // `stats`: the figures of traces that run
+    Version,         // -V: of D, in dtrace's words
+    ProgramVersion,  // --version
     Help,
   };
   Task task = Task::Trace;
@@ -95,14 +96,14 @@ struct CommandLine {
 };
 
 /// Parses like dtrace: options first, then the script's arguments, which may mix. `presets` are the
-/// settings to start from (environment variables). An ErrorCode::Usage means exit status 2 and is
-/// worth the usage text; any other is a line for exit status 1.
+/// settings to start from (environment variables). An ErrorCode::Usage means exit status 2; any
+/// other is a line for exit status 1.
 Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Settings presets = {});
 
 /// DTRACE_OPT_<NAME>=VALUE, DTRACE_DEBUG and _DTRACE_TESTING out of "NAME=VALUE" strings.
 Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment);
 
-/// usage_text() is the answer to bad usage; --help prints help_text().
+/// usage_text() is the answer to a call without any word; --help prints help_text().
 std::string usage_text();
 std::string help_text();
 

@@ -125,10 +125,21 @@ TEST(CommandLine, WhatTwoMachinesCannotShareIsRefused) {
 
 TEST(CommandLine, OneLineForEachMistake) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> usage{
-      {{"-?"}, "illegal option -- ?"},
-      {{"-y"}, "illegal option -- y"},
-      {{"-65", "-n", "BEGIN"}, "illegal option -- 65"},
-      {{"--nonesuch"}, "illegal option --nonesuch"},
+      {{"-?"}, "illegal option -- ?; --help lists the options"},
+      {{"-y"}, "illegal option -- y; --help lists the options"},
+      {{"-65", "-n", "BEGIN"}, "illegal option -- 65; --help lists the options"},
+      {{"--nonesuch"}, "illegal option --nonesuch; --help lists the options"},
+      {{"--atach", "web1", "-n", "BEGIN"}, "illegal option --atach; did you mean --attach?"},
+      {{"--imgae=x", "-n", "BEGIN"}, "illegal option --imgae=x; did you mean --image?"},
+      {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
+      {{"man", "-v"},
+       "no such command: man; there are clean compile examples help run stats vms why; a program "
+       "begins with -n or -s"},
+      {{"-O", "json", "vms"},
+       "no probes specified: if vms is meant as a command, it comes first: ringside vms"},
+      {{"-n", "BEGIN", "-O", "yaml"},
+       "-O yaml: the word after it is one of text, json, jsonl, xml, html and csv; an argument of "
+       "the program's stands elsewhere"},
       {{"-n"}, "option requires an argument -- n"},
       {{"-l", "-h", "-s", "a.d"}, "only one of the [-AGhlV] options can be specified at a time"},
       {{"--cpus", "0", "-n", "BEGIN"}, "--cpus 0: a number from 1 to 64"},
@@ -157,11 +168,16 @@ TEST(CommandLine, OneLineForEachMistake) {
 TEST(CommandLine, WhatIsRefusedForItsValueIsNoBadUsage) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> failures{
       {{"-q"}, "no probes specified"},
+      {{"compile", "-o", "a"}, "no probes specified"},
       {{"-x", "strsize=10"}, "no probes specified"},
       {{"-x", "bufsize=4q", "-n", "BEGIN"},
-       "failed to set -x bufsize: Invalid value for specified option"},
-      {{"-b", "4q", "-n", "BEGIN"}, "failed to set -b 4q: Invalid value for specified option"},
-      {{"-X", "q", "-n", "BEGIN"}, "failed to set -X q: Invalid value for specified option"},
+       "failed to set -x bufsize: Invalid value for specified option: a size such as 4k"},
+      {{"-b", "4q", "-n", "BEGIN"},
+       "failed to set -b 4q: Invalid value for specified option: a size such as 4k"},
+      {{"-X", "q", "-n", "BEGIN"},
+       "failed to set -X q: Invalid value for specified option: one of a, c, s and t"},
+      {{"-x", "strsiz=1", "-n", "BEGIN"},
+       "failed to set -x strsiz: Invalid option name; did you mean strsize?"},
       {{"-p", "x", "-n", "BEGIN"}, "invalid pid: x"},
       {{"-p", " ", "-n", "BEGIN"}, "invalid pid:  "},
       {{"-A", "-n", "BEGIN"},

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "cli/options/option_table.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::cli {
 
@@ -38,7 +40,9 @@ Result<void> apply_option(Settings& settings, std::string_view name, std::string
     for (const MeaninglessOption& option : meaningless_options()) {
       if (option.name == name) return fail(ErrorCode::Unsupported, std::string(option.reason));
     }
-    return fail(ErrorCode::Usage, "Invalid option name");
+    return fail(ErrorCode::Usage,
+                "Invalid option name" +
+                    did_you_mean(similar_name(name, rows, std::mem_fn(&OptionRow::name))));
   }
   if ((row->sources & static_cast<unsigned>(source)) == 0) {
     return fail(ErrorCode::Unsupported, source == OptionSource::Setopt

@@ -120,6 +120,8 @@ Result<void> apply_option(Settings& settings, std::string_view name, std::string
 /// "name" or "name=value", as -x takes it; the error's line is whole.
 Result<void> apply_option_argument(Settings& settings, std::string_view argument);
 
+/// The names that parse_output_format() takes, for messages.
+inline constexpr std::string_view kOutputFormats = "text, json, jsonl, xml, html and csv";
 /// "text", "json"...; empty when it is none.
 std::optional<OutputFormat> parse_output_format(std::string_view name);
 

@@ -88,13 +88,46 @@ TEST(Option, FlagCanBeTurnedOffAgain) {
 TEST(Option, MistakesHaveDtracesWords) {
   EXPECT_EQ(complaint("wombats=25"), "failed to set -x wombats: Invalid option name");
   EXPECT_EQ(complaint("bufsize=100wombats"),
-            "failed to set -x bufsize: Invalid value for specified option");
+            "failed to set -x bufsize: Invalid value for specified option: a size such as 4k");
   EXPECT_EQ(complaint("bufpolicy=round"),
-            "failed to set -x bufpolicy: Invalid value for specified option");
+            "failed to set -x bufpolicy: Invalid value for specified option: one of switch, ring "
+            "and fill");
   for (const char* bad : {"maxslow=0", "maxslow=101", "maxslow=most", "maxrate=0", "maxrate=1hz"}) {
     EXPECT_FALSE(complaint(bad).empty()) << bad;
   }
-  EXPECT_EQ(complaint("zdefs=yes"), "failed to set -x zdefs: Invalid value for specified option");
+  EXPECT_EQ(complaint("zdefs=yes"),
+            "failed to set -x zdefs: Invalid value for specified option: it takes none");
+}
+
+TEST(Option, ABadValueIsAnsweredWithWhatItHasToBe) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"strsize=abc", "a size such as 4k, from 2 to 65536 bytes"},
+      {"quiet=maybe", "yes or no"},
+      {"aggrate=often", "a rate such as 10hz, or an interval such as 100ms"},
+      {"stackframes=-1", "a number from 0 to 2048"},
+      {"cpu=one", "a CPU's number, or all"},
+      {"oformat=yaml", "one of text, json, jsonl, xml, html and csv"},
+      {"encoding=latin1", "ascii or utf8"},
+      {"late=soon", "one of all, dynamic and static"},
+      {"maxslow=101", "a percentage from 1 to 100"},
+      {"maxrate=fast", "traps a second, or none"},
+      {"setenv=x", ""},
+      {"setenv==x", "NAME=VALUE"},
+      {"amin=Nice", "attributes such as Evolving/Evolving/Common"},
+      {"bootargs=", "it may not be empty"},
+  };
+  for (const auto& [argument, wanted] : cases) {
+    const std::string said = complaint(argument);
+    EXPECT_EQ(said.empty(), wanted.empty()) << argument;
+    EXPECT_TRUE(said.ends_with(wanted)) << said;
+  }
+}
+
+TEST(Option, AMisspelledNameIsAnsweredWithTheNearest) {
+  EXPECT_EQ(complaint("strsiz=1"),
+            "failed to set -x strsiz: Invalid option name; did you mean strsize?");
+  EXPECT_EQ(complaint("aggsortrv"),
+            "failed to set -x aggsortrv: Invalid option name; did you mean aggsortrev?");
 }
 
 TEST(Option, WhatCanMeanNothingSaysWhy) {

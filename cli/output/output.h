@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -51,6 +52,10 @@ class Output {
   ~Output();
   Output(Output&&) noexcept;
   Output& operator=(Output&&) = delete;
+
+  /// How messages about faults name a line of the program's text: "a.d:13"; without it, or where it
+  /// is empty, they name none.
+  void set_places(std::function<std::string(int line)> place) { place_ = std::move(place); }
 
   /// The only target's: prints the records; remembers aggregations, drops and faults.
   void consume(const dif::TraceData& trace_data);
@@ -143,6 +148,7 @@ class Output {
   void mark_printed(std::uint32_t aggregation);
   void finish_aggregations();
   void finish_aggregation(std::uint32_t aggregation);
+
   // The functions that actions.def names.
   void show_nothing(const Step& step, std::span<const Value> values);
   void tell_exit(const Step& step, std::span<const Value> values);
@@ -162,6 +168,7 @@ class Output {
 
   Settings* settings_;
   Sink* sink_;
+  std::function<std::string(int line)> place_;
   std::vector<std::unique_ptr<Source>> sources_;  // by target; never empty
   Source* source_;                                // of what is printed now
   const Plan* plan_ = nullptr;                    // the same

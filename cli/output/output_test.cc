@@ -1,5 +1,6 @@
 #include "cli/output/output.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -372,6 +373,45 @@ TEST_F(OutputTest, BadFormatsAreRefusedBeforeTracing) {
   EXPECT_EQ(created.error().message, "line 0: format ends within a conversion");
 }
 
-/// Two machines' programs over one output.
+/// trace(1); printf("%s %s", a->b, json(text, "x")) at lines 3 and 4.
+dif::Clause clause_with_sources() {
+  dif::Difo first, second;
+  first.source.parts = {{0, 4, "a", ""}, {2, 4, "a->b", ""}};
+  second.source.parts = {{0, 4, "json(text, \"x\")", "json() found no \"x\""}};
+  Action traced = action(ActionKind::Trace), printed = action(ActionKind::Printf);
+  traced.source.parts = {{0, 3, "trace(1)", ""}};
+  printed.arguments = {first, second};
+  dif::Clause clause;
+  clause.actions = {traced, printed};
+  return clause;
+}
+
+std::string cause(std::uint32_t action, Fault fault) {
+  dif::FaultReport report;
+  report.action = action;
+  report.fault = fault;
+  return fault_cause(
+      report, clause_with_sources(), [](int line) { return fmt::format("a.d:{}", line); }, 64);
+}
+
+TEST(FaultCause, IsThePartOfTheSourceThatFailed) {
+  EXPECT_EQ(cause(1, {FaultKind::IllegalOperation, dif::kNoPc, 0}), ": a.d:3: trace(1)");
+  EXPECT_EQ(cause(2, {FaultKind::BadAlignment, 4, 1}), ": a.d:4: a") << "the second instruction";
+  EXPECT_EQ(cause(2, {FaultKind::BadAlignment, 12, 1}), ": a.d:4: a->b");
+  EXPECT_EQ(cause(0, {FaultKind::DivideByZero, 0, 0}), "") << "it has no predicate";
+  EXPECT_EQ(cause(9, {FaultKind::DivideByZero, 0, 0}), "") << "nor so many actions";
+}
+
+TEST(FaultCause, SaysWhatIsKnownOfTheReason) {
+  EXPECT_EQ(cause(3, {FaultKind::BadAddress, dif::kNoPc, 0}),
+            ": a.d:4: json() found no \"x\" (text is cut at strsize=64): json(text, \"x\")");
+  EXPECT_EQ(cause(2, {FaultKind::BadAddress, 8, 16}), ": a.d:4: a null pointer: a->b");
+  EXPECT_EQ(cause(2, {FaultKind::BadAddress, 8, 0x7ffd00001000}),
+            ": a.d:4: an address of user memory, which copyinstr() and copyin() read: a->b");
+  EXPECT_EQ(cause(2, {FaultKind::BadAddress, 8, 0xffff888000000000}), ": a.d:4: a->b");
+  EXPECT_EQ(cause(2, {FaultKind::NoScratch, 8, 0}),
+            ": a.d:4: -x scratchsize=SIZE gives more: a->b");
+}
+
 }  // namespace
 }  // namespace ringside::cli

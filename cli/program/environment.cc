@@ -8,6 +8,24 @@
 #include "vmm/page_walk.h"
 
 namespace ringside::cli {
+namespace {
+
+constexpr std::string_view kOfGuests[] = {"fbt",      "instr",  "sdt",     "syscall", "proc",
+                                          "sched",    "io",     "ip",      "tcp",     "udp",
+                                          "lockstat", "vminfo", "sysinfo", "mib"};
+constexpr std::string_view kOthers[] = {"dtrace", "profile", "vm"};
+
+/// Whether a function of the kernel is a place of the provider's probes.
+bool is_of_functions(std::string_view provider) {
+  return provider.empty() || provider == "fbt" || provider == "instr";
+}
+
+/// Whether Linux calls the system call `name` otherwise: fstat is newfstat, pread is pread64.
+bool is_linux_name(std::string_view linux_name, const std::string& name) {
+  return linux_name == "new" + name || linux_name == name + "64";
+}
+
+}  // namespace
 
 bool TracerEnvironment::has_module(std::string_view name) {
   if (kernel_ == nullptr) return false;
@@ -66,14 +84,109 @@ std::optional<dif::ProbeDescription> TracerEnvironment::probe_by_id(dif::ProbeId
 /// Scripts of other systems may name a module or function of theirs: io:sd::start. Empty: the
 /// provider has no such probe anywhere, or its probes are functions.
 std::string TracerEnvironment::where_else(const dif::ProbeDescription& pattern) {
-  const bool is_of_functions = pattern.provider.empty() || pattern.provider == "fbt" ||
-                               pattern.provider == "instr" || pattern.provider == "syscall";
+  const bool are_functions = is_of_functions(pattern.provider) || pattern.provider == "syscall";
   const bool names_place = !pattern.module.empty() || !pattern.function.empty();
-  if (is_of_functions || !names_place || pattern.name.empty()) return {};
+  if (are_functions || !names_place || pattern.name.empty()) return {};
   const dif::ProbeDescription anywhere{pattern.provider, "", "", pattern.name};
   if (signature(anywhere).matched == 0) return {};
   return fmt::format("{} does; modules and functions are this kernel's own: leave them empty",
                      anywhere.to_string());
+}
+
+void TracerEnvironment::offer_fields(const dif::ProbeDescription& pattern, Field field,
+                                     SimilarName& similar) {
+  dif::ProbeDescription any = pattern;
+  any.*field = {};
+  (void)tracer_->for_each_probe(
+      any, [&](const providers::Probe& probe) { similar.offer(probe.name.*field); });
+}
+
+/// The nearest provider. Without a guest there are few, but a guest has them all.
+std::string TracerEnvironment::similar_provider(const std::string& typed) {
+  SimilarName similar(typed);
+  for (const std::string_view name : kOfGuests) similar.offer(name);
+  for (const std::string_view name : kOthers) similar.offer(name);
+  return similar.best();
+}
+
+/// The nearest function. A kernel's are not looked for among the probes, each of which would be
+/// examined.
+std::string TracerEnvironment::similar_function(const dif::ProbeDescription& pattern) {
+  SimilarName similar(pattern.function);
+  if (kernel_ != nullptr && is_of_functions(pattern.provider)) {
+    for (const guest_linux::Symbol& symbol : kernel_->symbols().symbols()) {
+      const std::string_view module = kernel_->symbols().modules()[symbol.module].name;
+      if (symbol.is_text() && dif::field_matches(pattern.module, module))
+        similar.offer(symbol.name);
+    }
+    return similar.best();
+  }
+  std::string linux_name;
+  dif::ProbeDescription any = pattern;
+  any.function = {};
+  (void)tracer_->for_each_probe(any, [&](const providers::Probe& probe) {
+    similar.offer(probe.name.function);
+    const bool is_call = probe.name.provider == "syscall";
+    if (is_call && is_linux_name(probe.name.function, pattern.function)) {
+      linux_name = probe.name.function;
+    }
+  });
+  return linux_name.empty() ? similar.best() : linux_name;
+}
+
+std::string TracerEnvironment::similar_module(const dif::ProbeDescription& pattern) {
+  SimilarName similar(pattern.module);
+  if (kernel_ != nullptr && is_of_functions(pattern.provider)) {
+    for (const guest_linux::Module& module : kernel_->symbols().modules())
+      similar.offer(module.name);
+  } else {
+    offer_fields(pattern, &dif::ProbeDescription::module, similar);
+  }
+  return similar.best();
+}
+
+std::string TracerEnvironment::similar_name_of(const dif::ProbeDescription& pattern) {
+  SimilarName similar(pattern.name);
+  // All functions of a kernel have the same names; one of them has been found by its own name.
+  const bool is_wide = pattern.function.empty() || dif::is_glob(pattern.function);
+  if (is_of_functions(pattern.provider) && is_wide) {
+    for (const char* name : {"entry", "return"}) similar.offer(name);
+    if (pattern.provider.empty()) {
+      for (const char* name : {"BEGIN", "END", "ERROR"}) similar.offer(name);
+    }
+  } else {
+    offer_fields(pattern, &dif::ProbeDescription::name, similar);
+  }
+  return similar.best();
+}
+
+std::string TracerEnvironment::similar(const dif::ProbeDescription& pattern) {
+  const auto fixed = [&](Field field, const std::string& nearest) -> std::string {
+    if (nearest.empty()) return {};
+    dif::ProbeDescription other = pattern;
+    other.*field = nearest;
+    // Only a guest that is there can be asked what it has.
+    const bool exists = signature(other).matched > 0 ||
+                        (kernel_ == nullptr && field == &dif::ProbeDescription::provider);
+    return exists ? fmt::format("did you mean {}?", other.to_string()) : std::string();
+  };
+  const auto wrong = [](const std::string& field) {
+    return !field.empty() && !dif::is_glob(field);
+  };
+  std::string text;
+  if (wrong(pattern.provider) && !tracer_->has_provider(pattern.provider)) {
+    return fixed(&dif::ProbeDescription::provider, similar_provider(pattern.provider));
+  }
+  if (wrong(pattern.name)) {
+    text = fixed(&dif::ProbeDescription::name, similar_name_of(pattern));
+  }
+  if (text.empty() && wrong(pattern.function)) {
+    text = fixed(&dif::ProbeDescription::function, similar_function(pattern));
+  }
+  if (text.empty() && wrong(pattern.module)) {
+    text = fixed(&dif::ProbeDescription::module, similar_module(pattern));
+  }
+  return text;
 }
 
 std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern) {
@@ -90,11 +203,8 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
     return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
   }
   if (std::string elsewhere = where_else(pattern); !elsewhere.empty()) return elsewhere;
-  constexpr std::string_view kOfGuests[] = {"fbt",      "instr",  "sdt",     "syscall", "proc",
-                                            "sched",    "io",     "ip",      "tcp",     "udp",
-                                            "lockstat", "vminfo", "sysinfo", "mib"};
   const bool of_guest = std::ranges::find(kOfGuests, pattern.provider) != std::end(kOfGuests);
-  if (kernel_ != nullptr || !of_guest) return {};
+  if (kernel_ != nullptr || !of_guest) return similar(pattern);
   return memory_ == nullptr ? fmt::format("there is no guest; {}", kNameAGuest)
                             : "no Linux that runs was found in the guest";
 }
@@ -116,6 +226,17 @@ std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_
   }
   return d::KernelVariable{kernel_->symbols().modules()[symbol->module].name, symbol->address,
                            type};
+}
+
+std::string TracerEnvironment::similar_kernel_variable(std::string_view module,
+                                                       std::string_view name) {
+  SimilarName similar(name);
+  if (kernel_ == nullptr) return {};
+  for (const guest_linux::Symbol& symbol : kernel_->symbols().symbols()) {
+    const std::string_view of = kernel_->symbols().modules()[symbol.module].name;
+    if (!symbol.is_text() && (module.empty() || module == of)) similar.offer(symbol.name);
+  }
+  return similar.best();
 }
 
 }  // namespace ringside::cli

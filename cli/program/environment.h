@@ -10,6 +10,7 @@
 #include "dif/d/compile.h"
 #include "providers/tracer/tracer.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/similar_name.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::cli {
@@ -42,13 +43,24 @@ class TracerEnvironment : public d::Environment {
                           const std::function<bool(const d::ProbeSignature&)>& visit) override;
   std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
   std::string why_no_match(const dif::ProbeDescription& pattern) override;
+  /// "did you mean P:M:F:N?" with the description of which one field was misspelled; empty where no
+  /// probe is near.
+  std::string similar(const dif::ProbeDescription& pattern);
   std::string type_module(TypeId id) override;
   std::optional<d::KernelVariable> kernel_variable(std::string_view module,
                                                    std::string_view name) override;
+  std::string similar_kernel_variable(std::string_view module, std::string_view name) override;
   std::int64_t process() override { return process_; }
 
  private:
+  using Field = std::string dif::ProbeDescription::*;
+
   std::string where_else(const dif::ProbeDescription& pattern);
+  void offer_fields(const dif::ProbeDescription& pattern, Field field, SimilarName& similar);
+  static std::string similar_provider(const std::string& typed);
+  std::string similar_function(const dif::ProbeDescription& pattern);
+  std::string similar_module(const dif::ProbeDescription& pattern);
+  std::string similar_name_of(const dif::ProbeDescription& pattern);
   d::ProbeSignature signature_of(const providers::Probe& probe);
 
   providers::Tracer* tracer_;

@@ -77,6 +77,44 @@ TEST(Environment, TellsThatAProbeIsThereUnderNoModuleOfAnotherSystem) {
             "there is no guest; name one with --attach, --image or --kernel");
 }
 
+TEST(Environment, ADescriptionWithOneFieldMisspelledIsAnsweredWithTheProbeThatIsMeant) {
+  FakeTracer tracer;
+  tracer.add({"dtrace", "", "", "BEGIN"});
+  tracer.add({"fbt", "vmlinux", "vfs_read", "entry"});
+  tracer.add({"fbt", "vmlinux", "vfs_read", "return"});
+  tracer.add({"fbt", "ext4", "ext4_read", "entry"});
+  TracerEnvironment environment(tracer, nullptr);
+  const std::pair<dif::ProbeDescription, std::string_view> cases[] = {
+      {{"ftb", "", "vfs_read", "entry"}, "did you mean fbt::vfs_read:entry?"},
+      {{"", "", "vfs_raed", "entry"}, "did you mean ::vfs_read:entry?"},
+      {{"", "", "vfs_read", "entyr"}, "did you mean ::vfs_read:entry?"},
+      {{"", "vmlinxu", "vfs_read", "entry"}, "did you mean :vmlinux:vfs_read:entry?"},
+      {{"", "", "", "begin"}, "did you mean :::BEGIN?"},
+      {{"dtrace", "", "", "BEGN"}, "did you mean dtrace:::BEGIN?"},
+      {{"dtrace", "", "", "nothing"}, ""},
+      {{"", "", "xyzzy", "entry"}, ""},
+      {{"", "", "vfs_raed*", "entry"}, ""},
+      {{"nonesuch", "", "vfs_read", "entry"}, ""},
+  };
+  for (const auto& [pattern, said] : cases) {
+    EXPECT_EQ(environment.why_no_match(pattern), said) << pattern.to_string();
+  }
+}
+
+TEST(Environment, ASystemCallIsFoundByTheNameThatProgramsKnow) {
+  FakeTracer tracer;
+  for (const char* name : {"newfstat", "fstatfs", "statx", "pread64", "openat", "open"}) {
+    tracer.add({"syscall", "vmlinux", name, "entry"});
+  }
+  TracerEnvironment environment(tracer, nullptr);
+
+  EXPECT_EQ(environment.similar({"syscall", "", "fstat", ""}), "did you mean syscall::newfstat:?");
+  EXPECT_EQ(environment.similar({"syscall", "", "pread", "entry"}),
+            "did you mean syscall::pread64:entry?");
+  EXPECT_EQ(environment.similar({"syscall", "", "opena", "entry"}),
+            "did you mean syscall::openat:entry?");
+}
+
 TEST(Environment, WithoutAGuestThereAreTypesButNoSymbols) {
   FakeTracer tracer;
   TracerEnvironment environment(tracer, nullptr);

@@ -34,6 +34,9 @@ class MachinesEnvironment : public d::Environment {
                                                    std::string_view name) override {
     return first().kernel_variable(module, name);
   }
+  std::string similar_kernel_variable(std::string_view module, std::string_view name) override {
+    return first().similar_kernel_variable(module, name);
+  }
   std::int64_t process() override { return first().process(); }
 
   /// The arguments are those of the first machine that has such a probe, in the first machine's

@@ -77,8 +77,11 @@ Result<std::string> as_names(const ProgramSource& source, bool tags) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const auto one = one_description(trimmed(rest.substr(0, comma)), source.kind);
     if (!one) {
-      return fail(ErrorCode::Compile, fmt::format("invalid probe specifier {}: {}{}", source.text,
-                                                  tags ? "[D_PDESC_INVAL] " : "", one.error()));
+      const std::string_view whole = trimmed(description_part(source.text));
+      return fail(ErrorCode::Compile,
+                  tags ? fmt::format("invalid probe specifier {}: [D_PDESC_INVAL] {}", source.text,
+                                     one.error())
+                       : fmt::format("{} (in '{}')", one.error(), whole));
     }
     text += *one;
     if (comma == rest.size()) break;
@@ -215,8 +218,8 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
     if (preprocessor.wanted) {
       auto ready = preprocess(text, program.file, preprocessor);
       if (!ready) {
-        return fail(ready.error().code,
-                    fmt::format("{}: {}", program.complaint, ready.error().message));
+        return fail(ready.error().code, fmt::format("{} ({} '{}')", ready.error().message,
+                                                    program.kind, trimmed(program.name)));
       }
       text = std::move(*ready);
     }
@@ -239,18 +242,24 @@ std::string Sources::report_label(std::size_t program) const {
   return fmt::format("{} {}", programs_[program].kind, programs_[program].name);
 }
 
-/// "line 3", or "\"file.h\", line 3".
-std::string Sources::place(const d::Location& at) const {
-  const auto after = std::ranges::upper_bound(stretches_, at.source_line, {}, &Stretch::first_line);
-  if (after == stretches_.begin()) return fmt::format("line {}", at.line);
+Sources::FileLine Sources::file_line(int source_line, int line) const {
+  const auto after = std::ranges::upper_bound(stretches_, source_line, {}, &Stretch::first_line);
+  if (after == stretches_.begin()) return {{}, line};
   const Stretch& stretch = *std::prev(after);
-  const int number = stretch.line + (at.line - stretch.first_line);
-  return stretch.file.empty() ? fmt::format("line {}", number)
-                              : fmt::format("\"{}\", line {}", stretch.file, number);
+  return {stretch.file, stretch.line + (line - stretch.first_line)};
 }
 
+std::string Sources::place(int line) const {
+  const Program& program = programs_[program_of(line)];
+  auto [file, number] = file_line(line, line);
+  if (file.empty() && program.kind == "script") file = program.file;
+  return file.empty() ? std::string() : fmt::format("{}:{}", file, number);
+}
+
+namespace {
+
 /// dtrace's name for the part of a description that `before` ends in; empty for the description.
-std::string_view Sources::region(std::string_view before) {
+std::string_view region_after(std::string_view before) {
   int braces = 0;
   bool predicate = false;
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -266,36 +275,67 @@ std::string_view Sources::region(std::string_view before) {
   return braces > 0 ? "action list" : predicate ? "predicate" : "";
 }
 
-/// "in action list: " for a place in a description that was given as one; "line 3: " elsewhere.
-std::string Sources::where(const d::Diagnostic& diagnostic) const {
-  const d::Location& at = diagnostic.at;
-  if (!diagnostic.library.empty()) {
-    return fmt::format("\"{}\", line {}: ", diagnostic.library, at.line);
-  }
-  const Program& program = programs_[program_of(at.source_line)];
-  std::string place = this->place(at);
-  if (program.kind != "description" || place.starts_with('"')) return std::move(place) + ": ";
+}  // namespace
+
+/// Of a diagnostic in a description that was given as one.
+std::string_view Sources::region(const d::Diagnostic& diagnostic) const {
   if (diagnostic.is_parsers) return {};  // dtrace's parser does not say where it is
+  const d::Location& at = diagnostic.at;
   const std::string_view text = text_;
   const auto offset_of = [&](int line) {
     std::size_t start = 0;
     for (int before = 1; before < line; ++before) start = text.find('\n', start) + 1;
     return start;
   };
-  const std::size_t from = offset_of(program.first_line);
+  const std::size_t from = offset_of(programs_[program_of(at.source_line)].first_line);
   const std::size_t column =
       std::min<std::size_t>(static_cast<std::size_t>(at.column - 1), diagnostic.source_line.size());
   const std::size_t to = offset_of(at.source_line) + column;
-  const std::string_view found = region(without_comments(text.substr(from, to - from)));
+  return region_after(without_comments(text.substr(from, to - from)));
+}
+
+/// "in action list: " for a place in a description that was given as one; "line 3: " elsewhere.
+std::string Sources::dtrace_place(const d::Diagnostic& diagnostic) const {
+  const d::Location& at = diagnostic.at;
+  if (!diagnostic.library.empty()) {
+    return fmt::format("\"{}\", line {}: ", diagnostic.library, at.line);
+  }
+  const auto [file, number] = file_line(at.source_line, at.line);
+  if (!file.empty()) return fmt::format("\"{}\", line {}: ", file, number);
+  if (programs_[program_of(at.source_line)].kind != "description") {
+    return fmt::format("line {}: ", number);
+  }
+  const std::string_view found = region(diagnostic);
   return found.empty() ? std::string() : fmt::format("in {}: ", found);
 }
 
+/// "f.d:3", "in action list of 'BEGIN'", "in 'BEGIN'".
+std::string Sources::short_place(const d::Diagnostic& diagnostic) const {
+  constexpr std::size_t kLongest = 60;  // letters of a description
+  const d::Location& at = diagnostic.at;
+  if (!diagnostic.library.empty()) return fmt::format("{}:{}", diagnostic.library, at.line);
+  const Program& program = programs_[program_of(at.source_line)];
+  const auto [file, number] = file_line(at.source_line, at.line);
+  if (!file.empty()) return fmt::format("{}:{}", file, number);
+  if (program.kind != "description") return fmt::format("{}:{}", program.name, number);
+  std::string_view name = program.name;
+  while (name.ends_with(' ') || name.ends_with('\n')) name.remove_suffix(1);
+  const bool is_long = name.size() > kLongest;
+  if (is_long) name = name.substr(0, kLongest);
+  const std::string_view found = region(diagnostic);
+  return fmt::format("in {}{}'{}{}'", found, found.empty() ? "" : " of ", name,
+                     is_long ? "..." : "");
+}
+
 std::string Sources::explain(const d::Diagnostic& diagnostic, bool tags) const {
+  if (!tags) {
+    return fmt::format("{} ({}){}", terminal_text(diagnostic.text),
+                       terminal_text(short_place(diagnostic)), excerpt(diagnostic));
+  }
   const std::size_t program =
       diagnostic.library.empty() ? program_of(diagnostic.at.source_line) : 0;
-  return fmt::format("{}: {}{}{}{}", programs_[program].complaint,
-                     tags ? fmt::format("[{}] ", diagnostic.tag) : "",
-                     terminal_text(where(diagnostic)), terminal_text(diagnostic.text),
+  return fmt::format("{}: [{}] {}{}{}", programs_[program].complaint, diagnostic.tag,
+                     terminal_text(dtrace_place(diagnostic)), terminal_text(diagnostic.text),
                      excerpt(diagnostic));
 }
 

@@ -31,10 +31,12 @@ class Sources {
   std::string label(std::size_t program) const;
   /// The same without quotes, as the stability report has it.
   std::string report_label(std::size_t program) const;
-  /// The message for what the compiler says of text(): dtrace's words in front, the line counted in
-  /// the program that it is about; in a file that it includes, "\"file\", line N"; in a description
-  /// of the command line, the part: "in action list". `tags`: with the error's tag, as -x errtags
-  /// wants it.
+  /// "f.d:13" for a line of text(), counted in its own file; empty where that is no file.
+  std::string place(int line) const;
+  /// The message for what the compiler says of text(): what is wrong, then where, and the line:
+  /// "REASON (f.d:13)"; in a description of the command line the part: "(in action list of
+  /// 'BEGIN')". `tags`, as -x errtags wants it: in dtrace's order, with the error's tag: "failed to
+  /// compile script f.d: [TAG] line 13: REASON"; in a file that is included, "\"file\", line N".
   std::string explain(const d::Diagnostic& diagnostic, bool tags) const;
 
  private:
@@ -52,9 +54,14 @@ class Sources {
     int line = 1;      // of first_line, in that file
   };
   void add(Program program, std::string_view text);
-  std::string place(const d::Location& at) const;
-  std::string where(const d::Diagnostic& diagnostic) const;
-  static std::string_view region(std::string_view before);
+  struct FileLine {
+    std::string file;  // empty: the program's own text
+    int line = 1;
+  };
+  FileLine file_line(int source_line, int line) const;
+  std::string short_place(const d::Diagnostic& diagnostic) const;
+  std::string dtrace_place(const d::Diagnostic& diagnostic) const;
+  std::string_view region(const d::Diagnostic& diagnostic) const;
 
   std::vector<Program> programs_;
   std::vector<Stretch> stretches_;

@@ -47,12 +47,13 @@ TEST(Sources, DescriptionsAreWidenedToNames) {
 }
 
 TEST(Sources, TooManyFieldsAndIdsOfOtherThanProbesAreErrors) {
-  EXPECT_EQ(
-      load({{Kind::Provider, "a:b:c"}}).error().message,
-      "invalid probe specifier a:b:c: invalid probe description \"a:b:c\": Overspecified probe "
-      "description");
-  EXPECT_EQ(load({{Kind::Module, "8"}}).error().message,
-            "invalid probe specifier 8: probe identifier 8 not permitted when specifying modules");
+  EXPECT_EQ(load({{Kind::Provider, "a:b:c"}}).error().message,
+            "invalid probe description \"a:b:c\": Overspecified probe description (in 'a:b:c')");
+  EXPECT_EQ(load({{Kind::Module, "8 { a long program }"}}).error().message,
+            "probe identifier 8 not permitted when specifying modules (in '8')");
+  EXPECT_EQ(Sources::load({{Kind::Provider, "a:b:c"}}, {}, true).error().message,
+            "invalid probe specifier a:b:c: [D_PDESC_INVAL] invalid probe description \"a:b:c\": "
+            "Overspecified probe description");
   EXPECT_EQ(load({{Kind::Script, "/nonesuch.d"}}).error().message,
             "failed to open script /nonesuch.d: No such file or directory");
   EXPECT_EQ(load({{Kind::Script, "/tmp"}}).error().message,
@@ -84,9 +85,9 @@ TEST(Sources, MessagesNameTheProgramAndItsOwnLine) {
 
   EXPECT_EQ(sources->program_of(3), 0u);
   EXPECT_EQ(sources->program_of(4), 1u);
-  EXPECT_EQ(explain(*sources, 5, 3, "failed"),
-            "invalid probe specifier END\n{ x }: in action list: failed");
-  EXPECT_EQ(explain(*sources, 1, 1, "bad"), "invalid probe specifier BEGIN\n{\n}: bad");
+  EXPECT_EQ(explain(*sources, 5, 3, "failed"), "failed (in action list of 'END')");
+  EXPECT_EQ(explain(*sources, 1, 1, "bad"), "bad (in 'BEGIN')");
+  EXPECT_EQ(sources->place(5), "");
 }
 
 TEST(Sources, MessagesHaveTagLineAndCaretOfTheirDiagnostic) {
@@ -97,22 +98,34 @@ TEST(Sources, MessagesHaveTagLineAndCaretOfTheirDiagnostic) {
   EXPECT_EQ(sources->explain(diagnostic, true),
             "invalid probe specifier BEGIN { trace(x); }: [D_IDENT_UNDEF] in action list: no "
             "\\033[2J\nBEGIN { trace(x); }\n              ^ column 15");
+  EXPECT_EQ(
+      sources->explain(diagnostic, false),
+      "no \\033[2J (in action list of 'BEGIN')\nBEGIN { trace(x); }\n              ^ column 15");
+}
+
+TEST(Sources, ALongDescriptionIsCut) {
+  const std::string description = "syscall::" + std::string(80, 'x') + ":entry";
+  const auto sources = load({{Kind::Name, description + " /pid == 1/ { trace(1); }"}});
+
+  EXPECT_EQ(explain(*sources, 1, 100, "bad"),
+            "bad (in predicate of '" + description.substr(0, 60) + "...')");
 }
 
 TEST(Sources, TheParsersOwnComplaintsHaveNoPlaceInADescription) {
   const auto sources = load({{Kind::Name, "BEGIN { = }"}});
   d::Diagnostic diagnostic{"D_SYNTAX", "syntax error near \"=\"", {1, 9, 1, 0}, true, {}, {}};
 
-  EXPECT_TRUE(sources->explain(diagnostic, false)
-                  .starts_with("invalid probe specifier BEGIN { = }: syntax error near \"=\"\n"));
+  EXPECT_TRUE(
+      sources->explain(diagnostic, false).starts_with("syntax error near \"=\" (in 'BEGIN')\n"));
 }
 
 TEST(Sources, MessagesAboutLibrariesNameThem) {
   const auto sources = load({{Kind::Name, "BEGIN"}, {Kind::Name, "END"}});
   d::Diagnostic diagnostic{"D_T", "bad", {2, 1, 2, 1}, false, "io.d", "inline"};
 
-  EXPECT_EQ(sources->explain(diagnostic, false),
-            "invalid probe specifier BEGIN: \"io.d\", line 2: bad\ninline\n^ column 1");
+  EXPECT_EQ(sources->explain(diagnostic, false), "bad (io.d:2)\ninline\n^ column 1");
+  EXPECT_EQ(sources->explain(diagnostic, true),
+            "invalid probe specifier BEGIN: [D_T] \"io.d\", line 2: bad\ninline\n^ column 1");
 }
 
 TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
@@ -130,7 +143,8 @@ TEST(Sources, ScriptsLoseTheirInterpreterLineButKeepTheirLines) {
   EXPECT_EQ(sources->text(), "\nBEGIN { exit(0); }\n\n");
   EXPECT_EQ(behind_blanks->text(), "\n \nBEGIN { }\n\n");
   EXPECT_EQ(sources->label(0), "script '" + path + "'");
-  EXPECT_EQ(explain(*sources, 2, 1, "bad"), "failed to compile script " + path + ": line 2: bad");
+  EXPECT_EQ(explain(*sources, 2, 1, "bad"), "bad (" + path + ":2)");
+  EXPECT_EQ(sources->place(2), path + ":2");
 }
 
 TEST(Sources, LineMarkersOfScriptsAreFollowed) {
@@ -144,10 +158,12 @@ TEST(Sources, LineMarkersOfScriptsAreFollowed) {
   std::filesystem::remove(path);
 
   ASSERT_TRUE(sources);
-  EXPECT_TRUE(explain(*sources, 2).ends_with(": line 1: x"));
-  EXPECT_TRUE(explain(*sources, 4).ends_with(": \"/inc/a.h\", line 7: x"));
-  EXPECT_TRUE(explain(*sources, 6).ends_with(": line 3: x"));
-  EXPECT_TRUE(explain(*sources, 8).ends_with(": line 20: x"));
+  EXPECT_EQ(explain(*sources, 2), "x (" + path + ":1)");
+  EXPECT_EQ(explain(*sources, 4), "x (/inc/a.h:7)");
+  EXPECT_EQ(explain(*sources, 6), "x (" + path + ":3)");
+  EXPECT_EQ(explain(*sources, 8), "x (" + path + ":20)");
+  EXPECT_EQ(sources->place(4), "/inc/a.h:7");
+  EXPECT_EQ(sources->place(8), path + ":20");
 }
 
 TEST(Sources, LineMarkersAreFollowedAndTakenAway) {
@@ -156,7 +172,7 @@ TEST(Sources, LineMarkersAreFollowedAndTakenAway) {
                               "# 3 \"<command line>\" 2\ntrace(1);\n#line 20\n}"}});
 
   EXPECT_EQ(sources->text(), "\nBEGIN {\n\nint a;\n\ntrace(1);\n\n}\n");
-  EXPECT_TRUE(explain(*sources, 4).ends_with(": \"/inc/a.h\", line 7: x"));
+  EXPECT_EQ(explain(*sources, 4), "x (/inc/a.h:7)");
 }
 
 TEST(Sources, MalformedMarkersAreLeftToTheCompiler) {

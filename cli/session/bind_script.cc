@@ -62,13 +62,16 @@ Result<dif::EngineOptions> fitted_buffers(const SessionTargets& targets, const S
   return options;
 }
 
-Result<void> bind(const SessionTargets& targets, SessionTarget& entry,
+Result<void> bind(const Script& script, const SessionTargets& targets, SessionTarget& entry,
                   dif::VerifiedProgram verified, dif::GlobalsShare share,
                   const Settings& settings) {
   const dif::Program& program = verified.program();
-  if (!settings.destructive && dif::is_destructive(program)) {
+  if (const auto found = settings.destructive ? std::nullopt : dif::first_destructive(program)) {
+    const std::string place = script.place(found->line);
     return fail(ErrorCode::Unsupported,
-                "could not enable tracing: Destructive actions not allowed");
+                fmt::format("could not enable tracing: Destructive actions not allowed: {}(){}{} "
+                            "needs -w",
+                            found->name, place.empty() ? "" : " at ", place));
   }
   using Names = providers::Target::ProcessNames;
   const dif::EngineOptions options = TRY(fitted_buffers(targets, entry, program, settings));
@@ -195,13 +198,14 @@ Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script,
   return programs;
 }
 
-Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, SessionTargets& targets,
-                          const Settings& settings) {
+Result<void> bind_targets(const Script& script, std::vector<dif::VerifiedProgram> programs,
+                          SessionTargets& targets, const Settings& settings) {
   dif::GlobalsShare share;
   if (targets.several()) share.globals = TRY(shared_globals(programs, targets, settings));
   for (std::size_t i = 0; i < programs.size(); ++i) {
     SessionTarget& entry = targets[i];
-    TRY(targets.named(entry, bind(targets, entry, std::move(programs[i]), share, settings)));
+    TRY(targets.named(entry,
+                      bind(script, targets, entry, std::move(programs[i]), share, settings)));
     share.first_vcpu += entry.target->tracer().vcpu_count();
   }
   return {};

@@ -21,8 +21,8 @@ Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script,
 
 /// Gives each target its program, its engine with buffers of the settings' sizes, and, where there
 /// are several, the D variables that they share. Refuses destructive actions that are not allowed.
-Result<void> bind_targets(std::vector<dif::VerifiedProgram> programs, SessionTargets& targets,
-                          const Settings& settings);
+Result<void> bind_targets(const Script& script, std::vector<dif::VerifiedProgram> programs,
+                          SessionTargets& targets, const Settings& settings);
 
 /// Enables every probe that the targets' programs describe, and announces how many they are.
 /// Refuses what a machine cannot do now, not at the first firing.

@@ -43,6 +43,9 @@ class Script {
   std::size_t program_of(const dif::Clause& clause) const;
   /// "description 'BEGIN'", "script 'f.d'" or "program 'f.dof'".
   std::string label(std::size_t program) const;
+  /// "f.d:13", for a line of the program's text; empty where it is of the command line, or of a
+  /// saved program.
+  std::string place(int line) const { return is_saved() ? std::string() : sources_.place(line); }
   /// The whole of it in an error: "the program", or the file that it was saved to.
   std::string name() const { return is_saved() ? line_.dof_file : "the program"; }
   /// Whether it was compiled before, perhaps against another kernel.

@@ -22,6 +22,7 @@
 #include "cli/program/environment.h"
 #include "cli/program/machines_environment.h"
 #include "cli/program/saved_program.h"
+#include "cli/progress.h"
 #include "cli/session/bind_script.h"
 #include "cli/session/phase_time.h"
 #include "cli/session/script.h"
@@ -74,6 +75,7 @@ class Session {
   void report_figures(const TraceLoop& loop) const;
   void leave_figures(TraceLoop& loop);
   void report_stability(const dif::Program& program);
+  void tell_the_way_out() const;
   Result<int> trace_armed(Output& output);
   Result<void> limit_harm();
   Result<void> start_all(TraceLoop& loop);
@@ -102,6 +104,7 @@ std::string kernel_name(const guest_linux::Kernel* kernel) {
 
 /// --core: nothing is started, and nothing but dtrace's probes fires.
 Result<void> Session::attach_saved() {
+  Progress::of_stderr().show("reading " + line_.core_file);
   SavedGuest saved = TRY(open_saved_guest(line_.core_file));
   if (!saved.kernel) {
     Error error = std::move(saved.kernel).error();
@@ -129,6 +132,7 @@ Result<void> Session::attach() {
         "`ringside clean` takes them out");
   }
   std::vector<Guest> guests = TRY(start_guests(line_, signals_));
+  Progress::of_stderr().show("looking for probes");
   for (const Guest& guest : guests) {
     const vmm::Machine& machine = *guest.traced.machine;
     report_time(line_.settings,
@@ -287,6 +291,20 @@ Result<void> Session::started(const SessionTarget& entry, TraceLoop& loop, Resul
                                              targets_.line_start(entry), step.error().message));
 }
 
+/// On a terminal, where nothing that was asked for ends the trace: else a user would wait for it.
+void Session::tell_the_way_out() const {
+  const bool silent = line_.settings.quiet || !Progress::of_stderr().is_terminal();
+  const bool ends = !line_.commands.empty() || !line_.processes.empty() || !line_.core_file.empty();
+  if (silent || ends || line_.common.kvm.terminal) return;
+  const auto& clauses = targets_.front().target->program().clauses;
+  const bool exits = std::ranges::any_of(clauses, [](const dif::Clause& clause) {
+    return std::ranges::any_of(clause.actions, [](const dif::Action& action) {
+      return action.kind == dif::ActionKind::Exit;
+    });
+  });
+  if (!exits) say("tracing; Ctrl-C ends it");
+}
+
 Result<int> Session::trace_armed(Output& output) {
   std::vector<WatchedTarget> targets;
   for (SessionTarget& entry : targets_) {
@@ -299,6 +317,7 @@ Result<int> Session::trace_armed(Output& output) {
   TRY(check_not_interrupted());
   TRY(start_all(loop));
   end_set_up();
+  tell_the_way_out();
   if (!targets_.exit_status()) {
     for (SessionTarget& entry : targets_) entry.paused_at_arrival.reset();
   }
@@ -384,10 +403,11 @@ Result<int> Session::trace() {
     if (line_.verbose) report_stability(programs.front().program());
     return kExitOk;
   }
-  TRY(bind_targets(std::move(programs), targets_, line_.settings));
+  TRY(bind_targets(script_, std::move(programs), targets_, line_.settings));
   std::vector<const ProgramView*> views;
   for (const SessionTarget& entry : targets_) views.push_back(&entry.view);
   Output output = TRY(Output::create(views, line_.settings, sink()));
+  output.set_places([this](int line) { return script_.place(line); });
   TRY(enable_targets(script_, targets_, line_.settings));
   const dif::Program& program = targets_.front().target->program();
   if (line_.verbose) report_stability(program);
@@ -418,12 +438,16 @@ Result<int> Session::list() {
   for (const SessionTarget& entry : targets_) {
     if (targets_.several()) layout.width = std::max(layout.width, entry.target->name().size());
   }
+  Progress& progress = Progress::of_stderr();
+  // On a terminal the rows themselves show how far it is.
+  if (isatty(STDOUT_FILENO) == 0) progress.show("listing the probes");
   list_header(layout, stdout_);
   for (SessionTarget& entry : targets_) {
     const bool found =
         TRY(list_probes(script_.program(), *entry.target, *entry.environment, stdout_, layout));
     all = all && found;
   }
+  progress.clear();
   return all ? kExitOk : kExitFailure;
 }
 
@@ -447,7 +471,9 @@ Result<int> Session::do_task() {
     line_.settings.empty = true;
   }
   TRY(script_.read());
-  TRY(attach());
+  auto attached = attach();
+  Progress::of_stderr().clear();
+  TRY(attached);
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
   know_machines();
   TRY(script_.make(targets_, *environment_, stdout_));

@@ -10,6 +10,7 @@
 #include "cli/guest/saved_guest.h"
 #include "cli/messages.h"
 #include "cli/output/sink.h"
+#include "cli/progress.h"
 #include "cli/session/session.h"
 #include "vmm/attach/attach.h"
 #include "vmm/attach/host_share.h"
@@ -81,6 +82,8 @@ Result<void> report(const CommandLine& line) {
     const std::chrono::duration<double, std::milli> spent = Clock::now() - began;
     say(fmt::format("{} after {:.1f} ms", what, spent.count()));
   };
+  Progress::of_stderr().show(fmt::format(
+      "looking at {}", line.core_file.empty() ? line.arguments.front() : line.core_file));
   Patient patient = TRY(find_patient(line));
   tell_time("kernel found");
   guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
@@ -88,6 +91,7 @@ Result<void> report(const CommandLine& line) {
   const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
   const auto health = TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.options));
   patient.machine->shut_down();  // turns away from one that runs
+  Progress::of_stderr().clear();
   tell_time("examined");
   Sink sink(STDOUT_FILENO);
   if (!line.output_file.empty()) sink = TRY(Sink::append_to(line.output_file));

@@ -85,6 +85,11 @@ class Compilation {
     for (const Tree::Option& option : tree_.options) program_.options[option.name] = option.value;
     TRY(declare_all(libraries));
     for (const External& external : tree_.externals) {
+      if (auto* const* node = std::get_if<ClauseNode*>(&external)) {
+        resolver_.assignments().note((*node)->body);
+      }
+    }
+    for (const External& external : tree_.externals) {
       if (auto* const* node = std::get_if<ClauseNode*>(&external)) TRY(add_clause(*node));
     }
     TRY(resolver_.identifiers().pragmas().check_unused());

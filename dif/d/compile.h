@@ -76,6 +76,12 @@ class Environment : public dif::KernelNames {
     (void)id;
     return {};
   }
+  /// The name of a kernel variable that is nearest to one that there is not; empty where none is
+  /// near.
+  virtual std::string similar_kernel_variable(std::string_view module, std::string_view name) {
+    (void)module, (void)name;
+    return {};
+  }
   /// The reason why nothing matches, in words for the user; empty when there is none to tell.
   virtual std::string why_no_match(const dif::ProbeDescription& pattern) {
     (void)pattern;

@@ -53,7 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BEGIN { trace(*(void *)0); }", "[D_DEREF_VOID] line 1: "},
         Case{"BEGIN { x = 1; trace(&x); }", "[D_ADDROF_VAR] line 1: "},
         Case{"fbt:::entry { trace(args[1]->nope); }",
-             "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct\n"},
+             "[D_TYPE_MEMBER] line 1: nope is not a member of struct task_struct; it has pid, "
+             "state, "
+             "balance, comm, file, counts, total\n"},
         Case{"fbt:::entry { trace(args[7]); }", "[D_ARGS_IDX] line 1: "},
         Case{"BEGIN { trace(args[0]); }", "[D_ARGS_IDX] line 1: "},
         Case{"fbt:::entry { trace(args[4]); }",
@@ -285,6 +287,66 @@ TEST(Limits, LongChainsOfInlinesAreBoundedToo) {
 
   EXPECT_EQ(error_of(constants + "BEGIN { trace(i3999); }"), "");
   EXPECT_TRUE(error_of(variables + "BEGIN { trace(i3999); }").starts_with("[D_UNKNOWN] line "));
+}
+
+/// The text of a message after its tag and line.
+std::string said(std::string_view source) {
+  const std::string message = error_of(source);
+  const std::size_t begin = message.find(": ");
+  return begin == message.npos ? message
+                               : message.substr(begin + 2, message.find('\n') - begin - 2);
+}
+
+TEST(Refusal, NamesTheNearestOfWhatThereIs) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"BEGIN { @ = coutn(); }", "undefined function name: coutn; did you mean count?"},
+      {"BEGIN { prinft(\"a\"); }", "undefined function name: prinft; did you mean printf?"},
+      {"BEGIN { trace(strlne(execname)); }",
+       "undefined function name: strlne; did you mean strlen?"},
+      {"BEGIN { trace(exename); }",
+       "failed to resolve exename: Unknown variable name; did you mean execname?"},
+      {"BEGIN { total = 1; trace(totla); }",
+       "failed to resolve totla: Unknown variable name; did you mean total?"},
+      {"BEGIN { self->start = 1; trace(self->satrt); }",
+       "self->satrt has not yet been declared or assigned; did you mean start?"},
+      {"BEGIN { @reads = count(); printa(@raeds); }", ""},
+      {"BEGIN { @reads = count(); clear(@raeds); }", ""},
+      {"fbt:::entry { trace(args[1]->stat); }", ""},
+      {"BEGIN { trace(whatever); }", "failed to resolve whatever: Unknown variable name"},
+  };
+  for (const auto& [source, text] : cases) {
+    if (text.empty()) {
+      EXPECT_NE(said(source).find("; did you mean "), std::string::npos) << said(source);
+    } else {
+      EXPECT_EQ(said(source), text);
+    }
+  }
+}
+
+TEST(Refusal, OfANameThatIsAssignedLaterSaysWhereAndHowToDeclareIt) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"BEGIN /s/ { } END { s = 1; }",
+       "failed to resolve s: Unknown variable name; it is assigned later, at column 21: declare "
+       "`int s;` before"},
+      {"BEGIN { trace(who); }\nEND { who = execname; }",
+       "failed to resolve who: Unknown variable name; it is assigned later, on the next line at "
+       "column 7: declare `string who;` before"},
+      {"BEGIN { trace(n); }\n\nEND { n++; }",
+       "failed to resolve n: Unknown variable name; it is assigned later, 2 lines further down at "
+       "column 7: declare `int64_t n;` before"},
+      {"BEGIN { trace(t); t = timestamp; }",
+       "failed to resolve t: Unknown variable name; it is assigned later, at column 19: declare "
+       "`uint64_t t;` before"},
+      {"BEGIN { trace(self->t); self->t = 1; }",
+       "self->t has not yet been declared or assigned; it is assigned later, at column 25: declare "
+       "`self int t;` before"},
+      {"BEGIN { trace(p); p = curthread; }",
+       "failed to resolve p: Unknown variable name; it is assigned later, at column 19: declare it "
+       "before"},
+  };
+  for (const auto& [source, text] : cases) EXPECT_EQ(said(source), text);
+  EXPECT_EQ(error_of("int s; self int t; BEGIN /s && self->t/ { } END { s = 1; self->t = 2; }"),
+            "");
 }
 
 }  // namespace

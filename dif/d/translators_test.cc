@@ -83,7 +83,8 @@ TEST(Translator, OfALibraryTakesTheFirstConversionThatTheKernelHasTypesFor) {
   const Outcome lost =
       run("fbt::vfs_read:entry { trace(xlate <struct info *> (args[1])->lost); }", options);
   EXPECT_NE(lost.error.find("lost of struct info cannot be had on Linux 6.1.0-fake: never is not a "
-                            "member of struct task_struct; the translator's other members: "
+                            "member of struct task_struct; it has pid, state, balance, comm, file, "
+                            "counts, total; the translator's other members: "
                             "number, name"),
             std::string::npos)
       << lost.error;

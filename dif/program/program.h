@@ -114,6 +114,27 @@ struct Relocation {
   bool operator==(const Relocation&) const = default;
 };
 
+/// Where instructions come from, for messages about faults. Not part of a program's meaning: a
+/// saved program has none, and is equal to the one that was saved.
+struct SourceMap {
+  struct Part {
+    std::uint32_t first = 0;  // instruction; the part ends where the next one begins
+    std::int32_t line = 0;    // of the source; 0: unknown
+    std::string text = {};    // the expression, in D; empty where it would be long
+    std::string absent = {};  // why an address of it may be 0: "json() found no \"a.b\""
+  };
+  std::vector<Part> parts;
+  bool operator==(const SourceMap&) const { return true; }
+  /// The part that this instruction belongs to; null where nothing is known.
+  const Part* at(std::uint32_t instruction) const {
+    const Part* found = nullptr;
+    for (const Part& part : parts) {
+      if (part.first <= instruction) found = &part;
+    }
+    return found;
+  }
+};
+
 /// A DIF object: one expression's code with its constant tables.
 struct Difo {
   std::vector<std::uint32_t> text;      // instruction words; the last is ret
@@ -123,6 +144,7 @@ struct Difo {
   std::vector<Relocation> relocations;  // none once bound
   ValueType result;
   bool destructive = false;  // set by the verifier's rules: copyout, stga...
+  SourceMap source;
   bool operator==(const Difo&) const = default;
 };
 
@@ -181,6 +203,7 @@ struct Action {
   /// Types of the arguments for the consumer, indices into Program::shapes; empty where none are
   /// known. Print has one.
   std::vector<std::uint32_t> shapes;
+  SourceMap source;  // one part: the statement
   bool operator==(const Action&) const = default;
 };
 

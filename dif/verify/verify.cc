@@ -264,14 +264,15 @@ Result<void> verify_difo(const Difo& difo) {
   return DifoVerifier(difo).verify();
 }
 
-bool changes_the_guest(const Difo& difo) {
-  return std::ranges::any_of(difo.text, [](std::uint32_t word) {
+std::string_view guest_changing_call(const Difo& difo) {
+  for (const std::uint32_t word : difo.text) {
     const Insn in{word};
-    if (in.op() == Opcode::Stga) return true;
-    if (in.op() != Opcode::Call) return false;
+    if (in.op() == Opcode::Stga) return "stga";
+    if (in.op() != Opcode::Call) continue;
     const auto called = find_subroutine(in.index());
-    return called && called->changes != Changes::Nothing;
-  });
+    if (called && called->changes != Changes::Nothing) return called->name;
+  }
+  return {};
 }
 
 }  // namespace ringside::dif

@@ -4,6 +4,7 @@
 // these as indices without a check of their own.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "dif/program/program.h"
@@ -29,12 +30,20 @@ Result<void> verify_difo(const Difo& difo);
 /// A value of the type can be kept or recorded: its size is one that its kind has, `most` bytes at
 /// the most. `what` is what the error calls it.
 Result<void> check_value_type(const ValueType& type, std::uint32_t most, std::string_view what);
-/// True when running the object can change the guest: it calls copyout() or copyoutstr().
-bool changes_the_guest(const Difo& difo);
+/// The call in the object that can change the guest when it runs: "copyout", "copyoutstr"; empty:
+/// nothing.
+std::string_view guest_changing_call(const Difo& difo);
+inline bool changes_the_guest(const Difo& difo) {
+  return !guest_changing_call(difo).empty();
+}
 /// True when an action needs -w: for itself, or for an object of its arguments.
 bool is_destructive(const Action& action);
-/// True when a program does anything that needs -w: a destructive object or action.
-bool is_destructive(const Program& program);
+/// The first thing in a program that needs -w: an action, or a subroutine that an object calls.
+struct Destructive {
+  std::string_view name;
+  std::int32_t line = 0;  // of the source: its own, or its clause's
+};
+std::optional<Destructive> first_destructive(const Program& program);
 
 inline constexpr std::size_t kMostClauses = 16 << 10;
 inline constexpr std::size_t kMostActions = 16 << 10;       // of one clause

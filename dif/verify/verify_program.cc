@@ -328,12 +328,28 @@ bool is_destructive(const Action& action) {
          std::ranges::any_of(action.arguments, changes_the_guest);
 }
 
-bool is_destructive(const Program& program) {
-  return std::ranges::any_of(program.clauses, [](const Clause& clause) {
-    if (clause.predicate && changes_the_guest(*clause.predicate)) return true;
-    return std::ranges::any_of(clause.actions,
-                               [](const Action& action) { return is_destructive(action); });
-  });
+std::optional<Destructive> first_destructive(const Program& program) {
+  for (const Clause& clause : program.clauses) {
+    const auto in_object = [&](const Difo& difo) -> std::optional<Destructive> {
+      const std::string_view name = guest_changing_call(difo);
+      if (name.empty()) return std::nullopt;
+      const std::int32_t line = difo.source.parts.empty() ? 0 : difo.source.parts.back().line;
+      return Destructive{name, line != 0 ? line : clause.line};
+    };
+    if (clause.predicate) {
+      if (const auto found = in_object(*clause.predicate)) return found;
+    }
+    for (const Action& action : clause.actions) {
+      for (const Difo& difo : action.arguments) {
+        if (const auto found = in_object(difo)) return found;
+      }
+      const ActionInfo& info = action_info(action.kind);
+      if (info.changes == Changes::Nothing) continue;
+      const auto& parts = action.source.parts;
+      return Destructive{info.name, parts.empty() ? clause.line : parts.front().line};
+    }
+  }
+  return std::nullopt;
 }
 
 Result<VerifiedProgram> verify_program(Program program) {

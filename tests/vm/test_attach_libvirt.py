@@ -265,7 +265,7 @@ class Domains(Case):
         self.libvirt.virsh("define", off.folder / "xml")
         nowhere = "qemu:///session?socket=/nowhere"
         for target, words in {
-                self.target("nobody"): "has no domain 'nobody'",
+                self.target("nobody"): "has no domain 'nobody'; it has ",
                 self.target("off"): "domain off is shut off",
                 f"{nowhere}&name=one": f"one: libvirt at {nowhere} cannot be connected to: Failed",
                 f"{nowhere}&name=two": "; start libvirtd, or name qmp:PATH or pid:N",

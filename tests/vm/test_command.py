@@ -1,7 +1,9 @@
 """The command's own letters, options and messages, on the machine `none`."""
 
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -40,17 +42,56 @@ class Command(unittest.TestCase):
 
         self.assertEqual(outcome.stderr, "dtrace: description 'BEGIN ' matched 1 probe\n", outcome)
 
-    def test_bad_usage_is_answered_with_the_usage(self):
-        for words, message in ((["-y"], "illegal option -- y"), ([], "no probes specified")):
+    def test_bad_usage_is_answered_in_a_line_and_no_words_with_the_usage(self):
+        for words, message in ((["-y"], "dtrace1: illegal option -- y; --help lists the options\n"),
+                               ([], "dtrace0: no probes specified\nUsage: dtrace0 ")):
             outcome = self.call(*words, name=f"dtrace{len(words)}")
             self.assertEqual((outcome.status, outcome.stdout), (2, ""), outcome)
-            self.assertIn(message, outcome.stderr)
-            self.assertIn("\nUsage: dtrace", outcome.stderr)
+            self.assertTrue(outcome.stderr.startswith(message), outcome)
+            self.assertEqual(outcome.stderr.count("\n") > 1, not words, outcome)
+
+    def said_on_a_terminal(self, *words, until=None):
+        """The text on stderr, up to `until`, at which it is interrupted, or to its end."""
+        ours, terminal = os.openpty()
+        self.addCleanup(os.close, ours)
+        said = b""
+        with subprocess.Popen([ringside.binary(), *words], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            with contextlib.suppress(OSError):  # its end
+                while until is None or until not in said:
+                    said += os.read(ours, 4096)
+            if until is not None:
+                process.send_signal(signal.SIGINT)
+        return said
+
+    def test_a_terminal_is_told_how_a_trace_ends(self):
+        wayout = b"tracing; Ctrl-C ends it\r\n"
+        self.assertIn(wayout, self.said_on_a_terminal("-n", "BEGIN", until=wayout))
+        self.assertNotIn(wayout, self.said_on_a_terminal("-n", "BEGIN { exit(0); }"))
+        self.assertEqual(self.said_on_a_terminal("-q", "-n", "BEGIN { exit(0); }"), b"")
+
+    def test_what_is_misspelled_is_answered_with_the_nearest(self):
+        for words, status, said in (
+                (["whyy", "web1"], 2, "no such command: whyy; did you mean why?"),
+                (["--atach", "web1"], 2, "illegal option --atach; did you mean --attach?"),
+                (["-x", "strsiz=1k", "-n", "BEGIN"], 1, "Invalid option name; did you mean strsize?"),
+                (["-n", "BEGIN { @ = coutn(); }"], 1, "undefined function name: coutn; did you mean count?"),
+                (["-n", "BEGN"], 1, "does not match any probes: did you mean :::BEGIN?"),
+                (["-n", "BEGIN /s/ { } END { s = 1; }"], 1,
+                 "it is assigned later, at column 21: declare `int s;` before"),
+                (["examples", "openss"], 1, "did you mean opens?")):
+            with self.subTest(words):
+                outcome = self.call(*words)
+                self.assertEqual((outcome.status, outcome.stdout), (status, ""), outcome)
+                self.assertIn(said, outcome.stderr.partition("\n")[0])
 
     def test_version(self):
         outcome = self.call("-V", name="dtrace")
 
         self.assertRegex(outcome.stdout, r"^dtrace: Sun D 1\.\d+ ")
+        self.assertRegex(self.call("--version").stdout,
+                         r"\Aringside \d\S+ \(D 1\.\d+\)\n\Z")
 
     def test_options_are_refused_in_dtraces_words(self):
         outcome = self.call("-x", "wombats=25", "-n", "BEGIN", name="dtrace")
@@ -81,13 +122,13 @@ class Command(unittest.TestCase):
         outcome = self.call("-Cs", path)
 
         self.assertEqual(outcome.status, 1, outcome)
-        self.assertRegex(outcome.stderr, rf'{path}: "[^"]*{header.name}", line [23]: ')
+        self.assertRegex(outcome.stderr, rf'\([^"]*{header.name}:[23]\)\n')
 
     def test_lines_stay_right_behind_the_preprocessor(self):
         path = self.script("/* one\n two */\n#define A\n\nBEGIN\n{\n\ttrace(1 +);\n}\n")
         outcome = self.call("-Cs", path)
 
-        self.assertIn(f"{path}: line 7: ", outcome.stderr)
+        self.assertIn(f" ({path}:7)\n", outcome.stderr)
 
     def test_a_missing_preprocessor_is_named(self):
         outcome = self.call("-C", "-x", "cpppath=/no/such/cpp", "-n", "BEGIN")

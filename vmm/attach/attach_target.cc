@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include "vmm/base/printable.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::vmm {
 namespace {
@@ -89,6 +94,24 @@ Result<AttachTarget> parse_attach_target(std::string_view text) {
     target.where = DomainTarget{.uri = {}, .domain = std::string(text)};
   }
   return target;
+}
+
+std::string no_such_domain(std::string_view uri, const DomainTarget& target,
+                           std::vector<std::string> names) {
+  constexpr std::size_t kMost = 12;
+  std::string text = fmt::format("{} has no domain '{}'", uri, printable(target.domain));
+  if (target.domain.find('/') != std::string::npos) {
+    return text + ": a monitor's socket is named as qmp:PATH";
+  }
+  for (std::string& name : names) name = printable(name);
+  std::ranges::sort(names);
+  const std::string nearest = similar_name(target.domain, names, std::identity());
+  const std::size_t shown = std::min(names.size(), kMost);
+  text += names.empty() ? "; it has none" : "; it has ";
+  text += fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  if (target.uri.empty()) text += "; another connection is named as qemu:///system?name=NAME";
+  return text + did_you_mean(nearest);
 }
 
 }  // namespace ringside::vmm

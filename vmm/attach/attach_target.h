@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "vmm/base/result.h"
 
@@ -35,5 +36,14 @@ struct AttachTarget {
 
 /// Invalid, with the forms that there are, for a text that is none of them.
 Result<AttachTarget> parse_attach_target(std::string_view text);
+
+/// The option by which QEMU makes such a socket, for messages. It has one client at a time, so one
+/// is for ringside alone.
+inline constexpr std::string_view kQmpOption = "-qmp unix:PATH,server=on,wait=off";
+
+/// That the connection `uri` has no such domain; `names` are those that it has. One line: the names
+/// are anybody's.
+std::string no_such_domain(std::string_view uri, const DomainTarget& target,
+                           std::vector<std::string> names);
 
 }  // namespace ringside::vmm

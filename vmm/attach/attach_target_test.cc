@@ -56,5 +56,19 @@ TEST(AttachTarget, WhatNamesNothingIsRefusedWithTheFormsThatThereAre) {
   }
 }
 
+TEST(AttachTarget, ADomainThatIsNotThereIsAnsweredWithThoseThatAre) {
+  EXPECT_EQ(no_such_domain("qemu:///system", {"", "web"}, {"web2", "mail", "web1"}),
+            "qemu:///system has no domain 'web'; it has mail, web1, web2; another connection is "
+            "named as qemu:///system?name=NAME; did you mean web1?");
+  EXPECT_EQ(no_such_domain("qemu:///session", {"qemu:///session", "x\x1b"}, {"evil\n"}),
+            "qemu:///session has no domain 'x?'; it has evil?");
+  EXPECT_EQ(no_such_domain("qemu:///session", {"qemu:///session", "web"}, {}),
+            "qemu:///session has no domain 'web'; it has none");
+  EXPECT_EQ(no_such_domain("qemu:///system", {"", "/run/vm.sock"}, {"web"}),
+            "qemu:///system has no domain '/run/vm.sock': a monitor's socket is named as qmp:PATH");
+  std::vector<std::string> many(99, "name");
+  EXPECT_TRUE(no_such_domain("u", {"u", "x"}, many).ends_with(", name and 87 more"));
+}
+
 }  // namespace
 }  // namespace ringside::vmm

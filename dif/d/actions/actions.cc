@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+
+#include "dif/d/code/source_parts.h"
 
 namespace ringside::d {
 
@@ -54,7 +58,9 @@ Checked<void> ActionBuilder::prepare(Expr& e) {
 }
 
 Checked<dif::Action> ActionBuilder::build(Expr& e) {
+  std::string text = shown_text(e);  // before it changes
   dif::Action action = TRY(statement(e));
+  action.source.parts.push_back({0, e.at.source_line, std::move(text), {}});
   TRY(order_.check(e, action));
   return action;
 }

@@ -41,8 +41,9 @@ Checked<std::uint32_t> AggregationActions::known_aggregation(const Expr& call, s
                          "aggregation with keys");
   }
   if (const auto known = table_.find(*argument.text)) return *known;
-  return complain(unknown_tag, argument.at,
-                  fmt::format("undefined aggregation: @{}", *argument.text));
+  return complain(
+      unknown_tag, argument.at,
+      fmt::format("undefined aggregation: @{}{}", *argument.text, table_.suggest(*argument.text)));
 }
 
 Checked<dif::Action> AggregationActions::on_aggregation(Expr& call, dif::ActionKind kind,

@@ -1,10 +1,20 @@
 #include "dif/d/actions/aggregation_table.h"
 
+#include <functional>
+
+#include "vmm/base/similar_name.h"
+
 namespace ringside::d {
 
 std::optional<std::uint32_t> AggregationTable::find(const std::string& name) const {
   const auto at = known_.find(name);
   return at == known_.end() ? std::nullopt : std::optional(at->second.index);
+}
+
+std::string AggregationTable::suggest(std::string_view name) const {
+  const std::string nearest =
+      similar_name(name, program_.aggregations, std::mem_fn(&dif::Aggregation::name));
+  return did_you_mean(nearest.empty() ? nearest : '@' + nearest);
 }
 
 std::uint32_t AggregationTable::add(dif::Aggregation aggregation, int line) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@ class AggregationTable {
 
   /// Its index; empty when nothing has been assigned to @name yet.
   std::optional<std::uint32_t> find(const std::string& name) const;
+  /// "; did you mean @NAME?"; empty where none is near.
+  std::string suggest(std::string_view name) const;
   const dif::Aggregation& at(std::uint32_t index) const { return program_.aggregations[index]; }
   /// Adds one that is not there. `line`: of the assignment that makes it.
   std::uint32_t add(dif::Aggregation aggregation, int line);

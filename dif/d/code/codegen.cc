@@ -10,6 +10,7 @@ namespace ringside::d {
 
 Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
+  const Part part(generator, e);
   const dif::ValueType type = TRY(resolver.value_type(e));
   const unsigned reg = TRY(generator.evaluate(e));
   if (resolver.types().is_float(e.type) && e.identifier != nullptr) {
@@ -21,20 +22,22 @@ Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
     generator.out_.emit(Opcode::Allocs, reg, 0, reg);
     generator.out_.place(there);
   }
-  return generator.out_.finish(reg, type, e.at, generator.size_name(type, e));
+  return generator.finish(reg, type, e, generator.size_name(type, e));
 }
 
 Checked<dif::Difo> CodeGenerator::string(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
+  const Part part(generator, e);
   const unsigned reg = TRY(generator.evaluate(e));
-  return generator.out_.finish(reg, {dif::ValueKind::String, false, 0}, e.at);
+  return generator.finish(reg, {dif::ValueKind::String, false, 0}, e);
 }
 
 Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, TypeId as) {
   CodeGenerator generator(resolver);
+  const Part part(generator, e);
   const unsigned reg = TRY(generator.fitted(e, as));
   const auto type = generator.types_.value_type(as);
-  return generator.out_.finish(reg, type.value_or(dif::ValueType{}), e.at);
+  return generator.finish(reg, type.value_or(dif::ValueType{}), e);
 }
 
 Checked<dif::Difo> CodeGenerator::nothing(Resolver& resolver, const dif::ValueType& type,
@@ -44,13 +47,21 @@ Checked<dif::Difo> CodeGenerator::nothing(Resolver& resolver, const dif::ValueTy
 
 Checked<dif::Difo> CodeGenerator::effect(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
+  const Part part(generator, e);
   const bool steps = e.kind == ExprKind::Unary && (e.op == Op::PostInc || e.op == Op::PostDec);
   if (steps) {
     TRY(generator.step(e, false));  // nobody wants the old value
   } else {
     TRY(generator.evaluate(e));
   }
-  return generator.out_.finish(0, {dif::ValueKind::Void, false, 0}, e.at);
+  return generator.finish(0, {dif::ValueKind::Void, false, 0}, e);
+}
+
+Checked<dif::Difo> CodeGenerator::finish(unsigned reg, const dif::ValueType& type, const Expr& e,
+                                         std::optional<KernelNamer::Index> size) {
+  dif::Difo difo = TRY(out_.finish(reg, type, e.at, size));
+  parts_.describe(difo.source);
+  return difo;
 }
 
 CodeGenerator::KernelName CodeGenerator::size_name(const dif::ValueType& type, const Expr& e) {
@@ -98,6 +109,7 @@ Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
 // Conditions
 
 Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
+  const Part part(*this, e);
   const TypeId a = types_.decay(e.a->type), b = types_.decay(e.b->type);
   // NULL is no string: it is compared by its address.
   const bool null = is_zero(*e.a) || is_zero(*e.b);
@@ -299,6 +311,11 @@ Checked<unsigned> CodeGenerator::cast(const Expr& e) {
 }
 
 Checked<unsigned> CodeGenerator::evaluate(const Expr& e) {
+  const Part part(*this, e);
+  return value_of(e);
+}
+
+Checked<unsigned> CodeGenerator::value_of(const Expr& e) {
   if (e.constant && !e.late) return out_.constant(*e.constant, e.at);
   switch (e.kind) {
     case ExprKind::String: {

@@ -7,6 +7,7 @@
 
 #include "dif/d/code/emitter.h"
 #include "dif/d/code/memory_access.h"
+#include "dif/d/code/source_parts.h"
 #include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
@@ -33,8 +34,25 @@ class CodeGenerator {
   static Checked<dif::Difo> effect(Resolver& resolver, const Expr& e);
 
  private:
+  /// While it lives, what is emitted is of the expression, where no other one is begun inside.
+  class Part {
+   public:
+    Part(CodeGenerator& generator, const Expr& e)
+        : out_(generator.out_), before_(out_.begin_part(generator.parts_.add(e))) {}
+    ~Part() { out_.begin_part(before_); }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+   private:
+    Emitter& out_;
+    const unsigned before_;
+  };
+  Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& type, const Expr& e,
+                            std::optional<KernelNamer::Index> size = std::nullopt);
+
   // codegen.cc: integers and control flow
   Checked<unsigned> evaluate(const Expr& e);
+  Checked<unsigned> value_of(const Expr& e);
   Checked<unsigned> fitted(const Expr& e, TypeId to);
   bool fits(const Expr& e) const;
   Checked<unsigned> truth(const Expr& e);
@@ -90,6 +108,7 @@ class CodeGenerator {
   Types& types_;
   Emitter out_;
   MemoryAccess memory_;
+  SourceParts parts_;
 };
 
 }  // namespace ringside::d

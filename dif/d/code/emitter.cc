@@ -36,11 +36,11 @@ Checked<unsigned> Emitter::constant(std::uint64_t value, std::optional<std::uint
 }
 
 void Emitter::emit(Opcode op, unsigned r1, unsigned r2, unsigned rd) {
-  text_.push_back({op, r1, r2, rd});
+  text_.push_back({op, r1, r2, rd, part_});
 }
 
 void Emitter::indexed(Opcode op, unsigned index, unsigned rd) {
-  text_.push_back({.op = op, .r1 = index, .rd = rd});
+  text_.push_back({.op = op, .r1 = index, .rd = rd, .part = part_});
 }
 
 void Emitter::push(Opcode op, dif::TupleType type, unsigned size, unsigned value) {
@@ -93,7 +93,7 @@ Label Emitter::label() {
 }
 
 void Emitter::branch(Opcode op, Label to) {
-  text_.push_back({.op = op, .r1 = to.index});
+  text_.push_back({.op = op, .r1 = to.index, .part = part_});
 }
 
 void Emitter::place(Label label) {

@@ -53,6 +53,10 @@ class Emitter {
   void branch(Opcode op, Label to);
   void place(Label label);
 
+  /// The instructions that are emitted from here on are of this part of the source; answers with
+  /// the part before.
+  unsigned begin_part(unsigned part) { return std::exchange(part_, part); }
+
   /// Ends the object with `ret reg`. `size` names the size of the result, as for variables.
   Checked<dif::Difo> finish(unsigned reg, const dif::ValueType& result, const Location& at,
                             std::optional<std::uint32_t> size = std::nullopt);
@@ -62,6 +66,7 @@ class Emitter {
   const SpillSlots slots_;
   std::vector<bool> used_{true};
   std::vector<WideInsn> text_;
+  unsigned part_ = 0;
   dif::Difo difo_;
   std::unordered_map<std::uint64_t, unsigned> integers_;
   std::unordered_map<std::uint32_t, unsigned> named_;

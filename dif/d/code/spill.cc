@@ -43,6 +43,18 @@ Form form_of(Opcode op) {
   return dif::opcode_info(static_cast<std::uint8_t>(op))->form;
 }
 
+/// Whether an instruction can be where a program ends, or its value's use does.
+bool may_fault(Form form) {
+  switch (form) {
+    case Form::SetInteger:
+    case Form::SetString:
+    case Form::Branch:
+    case Form::Test:
+    case Form::None: return false;
+    default: return true;
+  }
+}
+
 std::uint32_t encode(const WideInsn& in) {
   switch (form_of(in.op)) {
     case Form::Branch: return dif::encode_branch(in.op, in.r1);
@@ -114,8 +126,13 @@ Checked<void> lower(std::span<const WideInsn> text, std::span<const std::uint32_
   std::vector<std::uint32_t> starts;  // of each instruction's words
   starts.reserve(text.size());
   Spiller spiller(fits ? kLeastToSpill : registers, slots, difo);
+  std::vector<dif::SourceMap::Part>& parts = difo.source.parts;
   for (const WideInsn& in : text) {
     starts.push_back(static_cast<std::uint32_t>(difo.text.size()));
+    const auto part = static_cast<std::int32_t>(in.part);
+    if (may_fault(form_of(in.op)) && (parts.empty() || parts.back().line != part)) {
+      parts.push_back({.first = starts.back(), .line = part});
+    }
     if (fits) {
       difo.text.push_back(encode(in));
     } else {

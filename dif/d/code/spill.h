@@ -22,12 +22,14 @@ inline constexpr unsigned kLeastToSpill = 4;
 struct WideInsn {
   dif::Opcode op;
   unsigned r1 = 0, r2 = 0, rd = 0;
+  unsigned part = 0;  // the number of the part of the source that it is of
 };
 
 /// The hidden variable that takes the place of a register; they count from 0.
 using SpillSlots = std::function<Checked<dif::Variable>(unsigned)>;
 
-/// Puts the words of `text` into `difo`, and the variables that they need. `labels`: by number,
+/// Puts the words of `text` into `difo`, the variables that they need, and where each part begins,
+/// with its number for a line. `labels`: by number,
 /// the instruction that each stands before. `registers`: how many there are, at least
 /// kLeastToSpill where `text` uses more; the highest three are then the loads' and stores' of the
 /// rest, and the lowest, which the outermost operands wait in, stay registers.

@@ -15,7 +15,62 @@ Scope variable_scope(const Expr& named) {
   return named.kind == ExprKind::Name ? Scope::Global : named.scope;
 }
 
+std::string_view name_of(dif::BuiltinType type) {
+  switch (type) {
+    case dif::BuiltinType::Signed32: return "int";
+    case dif::BuiltinType::Signed64: return "int64_t";
+    case dif::BuiltinType::Unsigned16: return "uint16_t";
+    case dif::BuiltinType::Unsigned32: return "uint32_t";
+    case dif::BuiltinType::Unsigned64: return "uint64_t";
+    case dif::BuiltinType::String: return "string";
+    case dif::BuiltinType::Pointer:
+    case dif::BuiltinType::Void: break;
+  }
+  return {};
+}
+
+/// The type of an expression that nobody has resolved, where it is plain to see; else empty.
+std::string_view plain_type(const Expr& e) {
+  if (e.kind == ExprKind::Integer) return "int";
+  if (e.kind == ExprKind::String) return "string";
+  if (e.kind == ExprKind::Name) {
+    const auto known = dif::find_builtin(*e.text);
+    return known ? name_of(known->type) : std::string_view();
+  }
+  if (e.kind != ExprKind::Call) return {};
+  const auto known = dif::find_subroutine(*e.text);
+  return known ? name_of(known->result) : std::string_view();
+}
+
 }  // namespace
+
+/// A chain of operators may be longer than calls may nest.
+void Assignments::note(const Expr* whole) {
+  std::vector<const Expr*> pending{whole};
+  while (!pending.empty()) {
+    const Expr* const e = pending.back();
+    pending.pop_back();
+    if (e == nullptr) continue;
+    pending.insert(pending.end(), {e->a, e->b, e->c});
+    pending.insert(pending.end(), e->list.begin(), e->list.end());
+    const bool steps = e->kind == ExprKind::Unary && e->op >= Op::PreInc;
+    if (!steps && e->kind != ExprKind::Assign) continue;
+    const bool is_array = e->a->kind == ExprKind::Index;
+    const Expr& named = is_array ? *e->a->a : *e->a;
+    if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) continue;
+    // An array's declaration has its keys' types, too, which are not plain to see.
+    const std::string_view type = is_array ? "" : steps ? "int64_t" : plain_type(*e->b);
+    identifiers_.note_assigned(variable_scope(named), *named.text, named.at, type);
+  }
+}
+
+void Assignments::note(const std::vector<Statement*>& body) {
+  for (const Statement* statement : body) {
+    for (const Expr* part : {statement->init, statement->expression, statement->step}) note(part);
+    note(statement->then_body);
+    note(statement->else_body);
+  }
+}
 
 /// The name that `target` writes to (its own, or its array's) where nothing has that name yet.
 const Expr* Assignments::undeclared(const Expr& target) const {

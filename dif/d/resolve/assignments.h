@@ -21,6 +21,8 @@ class Assignments {
         walker_(tools.walker),
         rewriter_(rewriter) {}
 
+  /// Notes what the statements assign to, for messages about names that are used before.
+  void note(const std::vector<Statement*>& body);
   void enter_clause() { first_assigned_.clear(); }
   /// Whether `e` names a variable that nothing has declared yet.
   bool names_unknown(const Expr& e) const;
@@ -36,6 +38,7 @@ class Assignments {
   Checked<void> step(Expr* e);  // ++ and --
 
  private:
+  void note(const Expr* e);
   const Expr* undeclared(const Expr& target) const;
   Checked<void> declare_written(const Expr& target, TypeId type, const Location& at);
   Checked<void> declare_assigned(Expr* e);

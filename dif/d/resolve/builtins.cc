@@ -125,7 +125,9 @@ Checked<void> Builtins::call(Expr* e) {
     return complain("D_FUNC_IDKIND", e->at, fmt::format("identifier {} is not a function", text));
   }
   if (!known) {
-    return complain("D_FUNC_UNDEF", e->at, fmt::format("undefined function name: {}", text));
+    return complain(
+        "D_FUNC_UNDEF", e->at,
+        fmt::format("undefined function name: {}{}", text, did_you_mean(similar_function(text))));
   }
   TRY(stability_.note_function(text, e->at));
   if (known->status == dif::SubroutineStatus::Missing) {

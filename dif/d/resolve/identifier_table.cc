@@ -1,5 +1,9 @@
 #include "dif/d/resolve/identifier_table.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace ringside::d {
 
 Identifier* IdentifierTable::find(Scope scope, const std::string& name) {
@@ -8,6 +12,41 @@ Identifier* IdentifierTable::find(Scope scope, const std::string& name) {
   if (at == table.end()) return nullptr;
   const bool later = scope == Scope::Global && version_ && pragmas_.is_later(name, *version_);
   return later ? nullptr : at->second;
+}
+
+void IdentifierTable::note_assigned(Scope scope, const std::string& name, const Location& at,
+                                    std::string_view type) {
+  const auto [known, is_new] = assigned_[static_cast<std::size_t>(scope)].try_emplace(name);
+  const auto order = [](const Location& place) {
+    return std::pair(place.source_line, place.column);
+  };
+  if (is_new || order(at) < order(known->second.at)) known->second = {at, std::string(type)};
+}
+
+std::string IdentifierTable::suggest(Scope scope, const std::string& name,
+                                     const Location& at) const {
+  const auto& assigned = assigned_[static_cast<std::size_t>(scope)];
+  if (const auto found = assigned.find(name); found != assigned.end()) {
+    const auto& [later, type] = found->second;
+    const int lines = later.source_line - at.source_line;
+    if (lines > 0 || (lines == 0 && later.column > at.column)) {
+      const std::string_view prefix = scope == Scope::Global   ? ""
+                                      : scope == Scope::Thread ? "self "
+                                                               : "this ";
+      return fmt::format("; it is assigned later, {}at column {}: declare {} before",
+                         lines == 0   ? ""
+                         : lines == 1 ? "on the next line "
+                                      : fmt::format("{} lines further down ", lines),
+                         later.column,
+                         type.empty() ? "it" : fmt::format("`{}{} {};`", prefix, type, name));
+    }
+  }
+  SimilarName similar(name);
+  for (const auto& [known, identifier] : scopes_[static_cast<std::size_t>(scope)]) {
+    similar.offer(known);
+  }
+  if (scope == Scope::Global) offer_variables(similar);
+  return did_you_mean(similar.best());
 }
 
 bool IdentifierTable::is_of_d(const std::string& name) const {

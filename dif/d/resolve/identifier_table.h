@@ -48,6 +48,13 @@ class IdentifierTable {
   Identifier* find(Scope scope, const std::string& name);
   /// A variable or function of the D that the program asks for: no name for a variable of its own.
   bool is_of_d(const std::string& name) const;
+  /// That the program assigns to this name at some place; `type` of what, in D's words, or empty.
+  /// Of several places the first one counts.
+  void note_assigned(Scope scope, const std::string& name, const Location& at,
+                     std::string_view type);
+  /// The way out for a variable that is named at `at` and does not exist: "; it is assigned later,
+  /// at column 9: declare `int s;` before" or "; did you mean NAME?". Empty where nothing is known.
+  std::string suggest(Scope scope, const std::string& name, const Location& at) const;
   /// A name of D that came later than the D that the program asks for.
   bool is_hidden(std::string_view name) const;
 
@@ -63,10 +70,16 @@ class IdentifierTable {
  private:
   Identifier* keep(Identifier identifier);
 
+  struct Assigned {
+    Location at;
+    std::string type;
+  };
+
   std::optional<Version> version_;
   InterfacePragmas pragmas_;
   std::deque<Identifier> identifiers_;
   std::array<std::unordered_map<std::string, Identifier*>, 3> scopes_;
+  std::array<std::unordered_map<std::string, Assigned>, 3> assigned_;
   std::unordered_map<std::string, Identifier*> subroutines_;
   std::array<std::uint16_t, 3> next_id_{dif::kFirstUserVariable, dif::kFirstUserVariable,
                                         dif::kFirstUserVariable};

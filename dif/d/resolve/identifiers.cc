@@ -82,6 +82,26 @@ bool is_function_name(std::string_view name) {
          (known && static_cast<std::uint16_t>(known->id) < dif::kFirstPrivateSubroutine);
 }
 
+std::string similar_function(std::string_view name) {
+  SimilarName similar(name);
+#define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
+  similar.offer(text);
+#define DIF_CODE_ACTION(number, text, least, most, value, bytes) similar.offer(text);
+#define DIF_AGGREGATING(function, number, text, least, most, result) similar.offer(text);
+#include "dif/program/actions.def"
+#define DIF_SUBROUTINE(kind, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
+  if ((id) < dif::kFirstPrivateSubroutine && std::string_view(reason).empty()) similar.offer(text);
+#include "dif/program/builtin.def"
+  return similar.best();
+}
+
+void offer_variables(SimilarName& similar) {
+#define DIF_BUILTIN(name, id, text, type) \
+  if (!std::string_view(text).starts_with("__")) similar.offer(text);
+#include "dif/program/builtin.def"
+  for (const std::string_view array : {"args", "regs", "uregs"}) similar.offer(array);
+}
+
 std::optional<Version> parse_version(std::string_view text) {
   Version version{};
   const char* at = text.data();

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "dif/program/stability.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::d {
 
@@ -25,6 +27,10 @@ IdentifierInfo identifier_info(std::string_view name);
 bool is_action(std::string_view name);
 /// That, or the name of a subroutine of dtrace: no name for a variable.
 bool is_function_name(std::string_view name);
+
+/// Those of D's own that are nearest to a name that nothing has; empty where none is near.
+std::string similar_function(std::string_view name);
+void offer_variables(SimilarName& similar);
 
 /// "1.2" or "1.2.3"; empty when it is none.
 std::optional<Version> parse_version(std::string_view text);

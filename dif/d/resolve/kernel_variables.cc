@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "vmm/base/similar_name.h"
 #include "vmm/base/variable_key.h"
 
 namespace ringside::d {
@@ -27,8 +28,10 @@ Checked<bool> KernelVariables::find(Expr* e) const {
   const std::string_view module = text.substr(0, tick), symbol = text.substr(tick + 1);
   const auto found = environment_.kernel_variable(module, symbol);
   if (!found) {
+    const std::string nearest = environment_.similar_kernel_variable(module, symbol);
     return complain("D_IDENT_UNDEF", e->at,
-                    fmt::format("failed to resolve {}: Unknown symbol name", text));
+                    fmt::format("failed to resolve {}: Unknown symbol name{}", text,
+                                did_you_mean(nearest.empty() ? nearest : '`' + nearest)));
   }
   TRY(stability_.note(kPrivate, text, e->at));
   e->module = arena_.make(std::string(found->module));

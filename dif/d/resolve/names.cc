@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "dif/d/syntax/print_tree.h"
 
 namespace ringside::d {
@@ -27,7 +29,8 @@ Checked<void> Names::unknown_name(const Expr& e) const {
                     fmt::format("{} has not yet been declared or assigned", text));
   }
   return complain("D_IDENT_UNDEF", e.at,
-                  fmt::format("failed to resolve {}: Unknown variable name", text));
+                  fmt::format("failed to resolve {}: Unknown variable name{}", text,
+                              identifiers_.suggest(Scope::Global, text, e.at)));
 }
 
 Checked<void> Names::name(Expr* e) {
@@ -67,8 +70,10 @@ Checked<void> Names::name(Expr* e) {
 Checked<void> Names::scoped(Expr* e) {
   Identifier* identifier = identifiers_.find(e->scope, *e->text);
   if (identifier == nullptr) {
-    return complain("D_VAR_UNDEF", e->at,
-                    fmt::format("{} has not yet been declared or assigned", print_expression(*e)));
+    const std::string nearest = identifiers_.suggest(e->scope, *e->text, e->at);
+    return complain(
+        "D_VAR_UNDEF", e->at,
+        fmt::format("{} has not yet been declared or assigned{}", print_expression(*e), nearest));
   }
   if (identifier->is_associative) {
     return no_scalar("associative array", print_expression(*e), e->at);
@@ -82,8 +87,10 @@ Checked<void> Names::scoped(Expr* e) {
 Checked<void> Names::aggregation(Expr* e) {
   e->type = TypeId{};  // has no value
   if (aggregations_.contains(*e->text)) return {};
+  const std::string nearest = similar_name(*e->text, aggregations_, std::identity());
   return complain("D_IDENT_UNDEF", e->at,
-                  fmt::format("failed to resolve @{}: Unknown variable name", *e->text));
+                  fmt::format("failed to resolve @{}: Unknown variable name{}", *e->text,
+                              did_you_mean(nearest.empty() ? nearest : '@' + nearest)));
 }
 
 /// One key. The first use of an array says what types its keys have.
@@ -155,7 +162,8 @@ Checked<void> Names::undeclared_array(const Expr& base) {
                      text == "NULL";
   if (known) return {};
   return complain("D_VAR_UNDEF", base.at,
-                  fmt::format("{} has not yet been declared or assigned", text));
+                  fmt::format("{} has not yet been declared or assigned{}", text,
+                              identifiers_.suggest(Scope::Global, text, base.at)));
 }
 
 Checked<void> Names::index(Expr* e) {

@@ -182,7 +182,8 @@ Checked<void> Resolver::member(Expr* e) {
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
     return complain("D_TYPE_MEMBER", e->at,
-                    fmt::format("{} is not a member of {}", *e->text, types_.name(type)));
+                    fmt::format("{} is not a member of {}{}", *e->text, types_.name(type),
+                                types_.suggest_member(type, *e->text)));
   }
   e->member = *found;
   e->container = type;

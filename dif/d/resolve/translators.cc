@@ -33,8 +33,9 @@ Checked<void> Translators::check_conversion(const Translator& translator,
   const auto found = types_.graph().find_member(translator.output, *m.name);
   if (!found) {
     return complain("D_XLATE_MEMB", m.at,
-                    fmt::format("translator member {} is not a member of {}", *m.name,
-                                types_.name(translator.output)));
+                    fmt::format("translator member {} is not a member of {}{}", *m.name,
+                                types_.name(translator.output),
+                                types_.suggest_member(translator.output, *m.name)));
   }
   const Bindings bindings{{translator.parameter, rewriter_.placeholder(translator.input, m.at)}};
   const Expr* value = TRY(rewriter_.try_out(*m.value, m.at, bindings, "translator"));
@@ -135,7 +136,8 @@ Checked<void> Translators::member(Expr* e) {
     return tl::make_unexpected(std::move(*why));
   }
   return complain("D_XLATE_NOCONV", e->at,
-                  fmt::format("translator does not define conversion for member: {}", *e->text));
+                  fmt::format("translator does not define conversion for member: {}{}", *e->text,
+                              found ? "" : types_.suggest_member(translator.output, *e->text)));
 }
 
 /// After an error `e` is as it was.

@@ -1,10 +1,39 @@
 #include "dif/d/types/types.h"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "dif/bind/c_types.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::d {
+namespace {
+
+/// The members of a structure, those of its anonymous parts, and as "a.b" those of its members'.
+struct MemberNames {
+  const TypeGraph& graph;
+  std::vector<std::string> own{}, inner{};
+  unsigned budget = 4096;  // types come from a guest, and may nest without an end
+
+  void collect(TypeId type, const std::string& path, unsigned depth) {
+    constexpr unsigned kDeepest = 8;
+    if (depth > kDeepest) return;
+    for (const Member& member : graph.members(graph.resolve(type))) {
+      if (budget == 0) return;
+      --budget;
+      if (member.name.empty()) {
+        collect(member.type, path, depth + 1);
+        continue;
+      }
+      const std::string name = path + std::string(member.name);
+      (path.empty() ? own : inner).push_back(name);
+      if (path.empty()) collect(member.type, name + '.', depth + 1);
+    }
+  }
+};
+
+}  // namespace
 
 Types::Types(TypeGraph& graph, std::uint32_t string_size)
     : int32(graph.find("int").value_or(TypeId{})),
@@ -144,6 +173,18 @@ std::optional<dif::ValueType> Types::value_type(TypeId id) const {
   const bool in_memory = is_struct(id) || is_array(id) || is_float(id);
   if (!in_memory || bytes == 0 || bytes > UINT32_MAX) return std::nullopt;
   return dif::ValueType{dif::ValueKind::Bytes, false, static_cast<std::uint32_t>(bytes)};
+}
+
+std::string Types::suggest_member(TypeId structure, std::string_view name) const {
+  constexpr std::size_t kShort = 120;  // letters of a list
+  MemberNames members{graph_};
+  members.collect(structure, "", 0);
+  std::string text;
+  for (const std::string& member : members.own) text += (text.empty() ? "" : ", ") + member;
+  text = text.empty() || text.size() > kShort ? "" : "; it has " + text;
+  std::string nearest = similar_name(name, members.own, std::identity());
+  if (nearest.empty()) nearest = similar_name(name, members.inner, std::identity());
+  return text + did_you_mean(nearest);
 }
 
 std::uint64_t extend(std::uint64_t value, std::uint64_t size, bool is_signed) {

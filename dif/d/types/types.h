@@ -83,6 +83,10 @@ class Types {
   /// The bits of `value` as a register holds a value of integer type `id`.
   std::uint64_t wrap(TypeId id, std::uint64_t value) const;
 
+  /// For a message about a name that no member of the structure or union has: the members, if they
+  /// are few, and the nearest one, which may be a member of a member. Empty, or begins with "; ".
+  std::string suggest_member(TypeId structure, std::string_view name) const;
+
   /// Empty for void, functions and incomplete types. Whose size it contains is the caller's to
   /// name.
   std::optional<dif::ValueType> value_type(TypeId id) const;

@@ -6,5 +6,5 @@
  * 1
  */
 /* STDERR
- * invalid probe specifier
+ * undefined function name: nowhere
  */

@@ -1,5 +1,5 @@
 /* NAME an error in a header has its line
- * RUN printf "\n\ninline int x = nowhere;\n" > h.h; $DTRACE -q -C -I. -s $SCRIPT; echo $?
+ * RUN printf "\n\ninline int x = nowhere;\n" > h.h; $DTRACE -x errtags -q -C -I. -s $SCRIPT; echo $?
  */
 #include "h.h"
 BEGIN { exit(0); }
@@ -7,5 +7,5 @@ BEGIN { exit(0); }
  * 1
  */
 /* STDERR
- * line 3: failed to resolve nowhere
+ * h.h", line 3: failed to resolve nowhere
  */

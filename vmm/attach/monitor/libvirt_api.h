@@ -35,6 +35,7 @@ namespace ringside::vmm {
   X(virConnectUnregisterCloseCallback) \
   X(virConnectGetType)                 \
   X(virConnectGetURI)                  \
+  X(virConnectListAllDomains)          \
   X(virDomainLookupByName)             \
   X(virDomainLookupByUUIDString)       \
   X(virDomainGetName)                  \

@@ -75,6 +75,7 @@ struct LibvirtMonitor::Domain {
   ~Domain();
   Result<void> open(const DomainTarget& target);
   Result<void> find(const DomainTarget& target);
+  std::vector<std::string> all_names() const;
   Result<void> watch();
   /// Whether its libvirt has gone: a call that fails would never come to anything again.
   bool is_lost() const { return wire->closed.load(std::memory_order_acquire); }
@@ -129,17 +130,26 @@ Result<void> LibvirtMonitor::Domain::open(const DomainTarget& target) {
               fmt::format("{} has no QEMU domains: give qemu:///system?name=NAME", uri));
 }
 
+std::vector<std::string> LibvirtMonitor::Domain::all_names() const {
+  virDomainPtr* all = nullptr;
+  const int count = api->virConnectListAllDomains(connection, &all, 0);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    const char* const one = api->virDomainGetName(all[i]);
+    if (one != nullptr) names.emplace_back(one);
+    api->virDomainFree(all[i]);
+  }
+  free(all);
+  return names;
+}
+
 Result<void> LibvirtMonitor::Domain::find(const DomainTarget& target) {
   domain = api->virDomainLookupByName(connection, target.domain.c_str());
   if (domain == nullptr) {
     domain = api->virDomainLookupByUUIDString(connection, target.domain.c_str());
   }
   if (domain == nullptr) {
-    return fail(ErrorCode::NotFound,
-                fmt::format("{} has no domain '{}'{}", uri, printable(target.domain),
-                            target.uri.empty() ? ": another connection is named as "
-                                                 "qemu:///system?name=NAME"
-                                               : ""));
+    return fail(ErrorCode::NotFound, no_such_domain(uri, target, all_names()));
   }
   std::array<char, VIR_UUID_STRING_BUFLEN> text{};
   if (api->virDomainGetUUIDString(domain, text.data()) == 0) uuid = text.data();
