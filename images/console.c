@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum { kMaxCommand = 16384, kMaxLine = 2 * kMaxCommand + 16, kMaxArguments = 512 };
+enum { kMaxErrors = 240 };  // bytes in one line; the host's lines are 512
 
 static int control = -1;
 static int output = -1;
@@ -26,6 +27,9 @@ static int output = -1;
 // The one command; pid 0 when there is none. `gate` is the pipe that it waits on before exec.
 static pid_t child_pid;
 static int gate = -1;
+
+// Our end of the pipe that is its standard error, where the host wants that apart; else -1.
+static int errors = -1;
 
 static int open_raw(const char* path) {
   const int fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -120,10 +124,40 @@ static _Noreturn void be_the_command(int go, const char* command) {
   _exit(126);
 }
 
-static void start_command(const char* command) {
-  int go[2];
+// Sends on what the pipe has to read now. A whole pipe at the most: somebody may write for ever.
+static void pass_errors(void) {
+  enum { kMostReads = 65536 / kMaxErrors + 1 };
+  static const char kDigits[] = "0123456789abcdef";
+  char bytes[kMaxErrors];
+  char line[4 + 2 * kMaxErrors + 1] = "err ";
+  ssize_t count = 1;
+  for (int reads = 0; reads < kMostReads && (count = read(errors, bytes, sizeof bytes)) > 0;
+       reads++) {
+    char* end = line + 4;
+    for (ssize_t i = 0; i < count; i++) {
+      *end++ = kDigits[(unsigned char)bytes[i] >> 4];
+      *end++ = kDigits[bytes[i] & 15];
+    }
+    *end++ = '\n';
+    write_all(control, line, (size_t)(end - line));
+  }
+  if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) return;
+  close(errors);
+  errors = -1;
+}
+
+static void start_command(const char* command, int apart) {
+  int go[2], aside[2] = {-1, output};
   if (pipe2(go, O_CLOEXEC) != 0) {
     answer("error pipe: %s", strerror(errno));
+    return;
+  }
+  if (errors >= 0) close(errors);  // of the last command; what it left running writes no more
+  errors = -1;
+  if (apart && pipe2(aside, O_CLOEXEC) != 0) {
+    answer("error pipe: %s", strerror(errno));
+    close(go[0]);
+    close(go[1]);
     return;
   }
   child_pid = fork();
@@ -133,11 +167,16 @@ static void start_command(const char* command) {
     setpgid(0, 0);
     dup2(input, 0);
     dup2(output, 1);
-    dup2(output, 2);
+    dup2(aside[1], 2);
     close(input);
     be_the_command(go[0], command);
   }
   close(go[0]);
+  if (apart) {
+    close(aside[1]);
+    errors = aside[0];
+    fcntl(errors, F_SETFL, O_NONBLOCK);
+  }
   if (child_pid < 0) {
     child_pid = 0;
     close(go[1]);
@@ -152,12 +191,14 @@ static void start_command(const char* command) {
 
 static void handle_line(char* line) {
   static char command[kMaxCommand];
-  if (strncmp(line, "run ", 4) == 0) {
-    const char* why = child_pid ? "a command is running" : decode_hex(line + 4, command);
+  const int apart = strncmp(line, "run-apart ", 10) == 0;
+  if (apart || strncmp(line, "run ", 4) == 0) {
+    const char* hex = strchr(line, ' ') + 1;
+    const char* why = child_pid ? "a command is running" : decode_hex(hex, command);
     if (why) {
       answer("error %s", why);
     } else {
-      start_command(command);
+      start_command(command, apart);
     }
   } else if (strcmp(line, "go") == 0) {
     if (gate < 0) {
@@ -211,6 +252,7 @@ static void reap_children(int signals) {
     if (gate >= 0) close(gate);
     gate = -1;
     child_pid = 0;
+    if (errors >= 0) pass_errors();  // before the news of its end
     tcdrain(output);
     answer("exit %d", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
   }
@@ -228,11 +270,13 @@ int main(void) {
   sigaddset(&mask, SIGCHLD);
   sigprocmask(SIG_BLOCK, &mask, NULL);
   const int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-  struct pollfd waits[2] = {{.fd = control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  struct pollfd waits[3] = {{.fd = control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
   answer("ready");
   for (;;) {
-    if (poll(waits, 2, -1) < 0 && errno != EINTR) return 1;
+    waits[2] = (struct pollfd){.fd = errors, .events = POLLIN};  // one of -1 is left out
+    if (poll(waits, 3, -1) < 0 && errno != EINTR) return 1;
+    if (waits[2].revents) pass_errors();
     if (waits[1].revents) reap_children(signals);
     if (waits[0].revents) read_control();
   }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "cli/guest/images.h"
 #include "cli/messages.h"
+#include "cli/progress.h"
 #include "vmm/attach/attach.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
@@ -160,10 +160,14 @@ Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& lin
   guest.traced.kernel = TRY(startup.wait_kernel());
   guest.discovery = startup.discovery();
   if (line.commands.empty()) return {};
-  TRY(port.request(line.commands.front()));
-  const GuestMessage answer =
-      TRY(startup.wait_message(port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'"));
-  guest.command_pid = answer.number;
+  using Errors = GuestCommand::Errors;
+  const auto ask = [&](Errors errors) -> Result<GuestMessage> {
+    TRY(port.request(line.commands.front(), errors));
+    return startup.wait_message(port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'");
+  };
+  auto answer = ask(Errors::Apart);
+  if (!answer && port.lacks_request()) answer = ask(Errors::Together);  // an older image
+  guest.command_pid = TRY(answer).number;
   guest.command.emplace(std::move(port));
   return {};
 }
@@ -334,6 +338,7 @@ Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line) {
   for (std::size_t i = 0; i < guests.size(); ++i) {
     const MachineOptions& machine = line.machines[i];
     if (!machine.attach) continue;
+    Progress::of_stderr().show(fmt::format("attaching to {}", machine.attach->text));
     auto done = attach_to(guests[i], machine, guests, line);
     if (done) continue;
     done.error().message = line_start(line, machine) + done.error().message;
@@ -374,9 +379,9 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
   }
   const auto is_attached = [](const MachineOptions& machine) { return machine.attach.has_value(); };
   if (line.from_start() || std::ranges::all_of(line.machines, is_attached)) return {};
-  if (!line.settings.quiet && isatty(STDERR_FILENO) != 0) say("waiting for the guest to boot");
   for (std::size_t i = 0; i < guests.size(); ++i) {
     if (line.machines[i].attach) continue;
+    Progress::of_stderr().show(fmt::format("waiting for {} to boot", line.machines[i].name));
     if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], signals); !up) {
       return named(or_lost(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }

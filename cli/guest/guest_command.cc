@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "vmm/base/printable.h"
 
@@ -30,6 +31,19 @@ std::optional<std::int64_t> number_after(std::string_view line, std::string_view
   return value;
 }
 
+/// The bytes that pairs of hex digits stand for; empty when it is anything else.
+std::optional<std::string> bytes_of_hex(std::string_view digits) {
+  if (digits.empty() || digits.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  for (; !digits.empty(); digits.remove_prefix(2)) {
+    unsigned char byte = 0;
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + 2, byte, 16);
+    if (status != std::errc() || end != digits.data() + 2) return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
 bool readable_now(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
@@ -40,13 +54,17 @@ bool readable_now(int fd) {
 std::optional<GuestMessage> parse_guest_line(std::string_view line) {
   using Kind = GuestMessage::Kind;
   constexpr std::int64_t kLargestPid = 1 << 22;  // PID_MAX_LIMIT of 64-bit Linux
-  constexpr std::string_view kError = "error ";
+  constexpr std::string_view kError = "error ", kStandardError = "err ";
   if (line == "ready") return GuestMessage{Kind::Ready, 0, {}};
   if (const auto pid = number_after(line, "pid ", 1, kLargestPid)) {
     return GuestMessage{Kind::Pid, *pid, {}};
   }
   if (const auto status = number_after(line, "exit ", 0, 255)) {
     return GuestMessage{Kind::Exit, *status, {}};
+  }
+  if (line.starts_with(kStandardError)) {
+    auto bytes = bytes_of_hex(line.substr(kStandardError.size()));
+    if (bytes) return GuestMessage{Kind::StandardError, 0, std::move(*bytes)};
   }
   if (line.starts_with(kError)) {
     return GuestMessage{Kind::Error, 0, printable(line.substr(kError.size()))};
@@ -72,13 +90,13 @@ Result<void> GuestCommand::send(std::string_view line) {
   return {};
 }
 
-Result<void> GuestCommand::request(std::string_view command) {
+Result<void> GuestCommand::request(std::string_view command, Errors errors) {
   if (command.empty() || command.size() > kLongestCommand ||
       command.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::Usage,
                 fmt::format("-c takes a command of 1 to {} bytes", kLongestCommand));
   }
-  std::string line = "run ";
+  std::string line = errors == Errors::Apart ? "run-apart " : "run ";
   for (const char c : command) line += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return send(line + '\n');
 }
@@ -112,6 +130,7 @@ Result<std::optional<GuestMessage>> GuestCommand::next_message() {
     return fail(ErrorCode::Invalid,
                 fmt::format("the guest's command port sent '{}'", printable(line)));
   }
+  lacks_request_ = message->kind == GuestMessage::Kind::Error && message->text == "unknown request";
   return message;
 }
 

@@ -16,10 +16,10 @@ namespace ringside::cli {
 
 /// One line from the guest.
 struct GuestMessage {
-  enum class Kind : std::uint8_t { Ready, Pid, Exit, Error };
+  enum class Kind : std::uint8_t { Ready, Pid, Exit, StandardError, Error };
   Kind kind = Kind::Error;
   std::int64_t number = 0;  // Pid: 1 and up; Exit: 0 to 255
-  std::string text;         // Error: printable
+  std::string text;         // Error: printable; StandardError: the command's bytes
   bool operator==(const GuestMessage&) const = default;
 };
 
@@ -33,8 +33,13 @@ class GuestCommand {
   int control_fd() const { return port_.control; }
   int output_fd() const { return port_.output; }
 
+  /// Whether the command's standard error comes apart from its output, as StandardError. An older
+  /// image has it together only; it answers Error, and lacks_request() says so.
+  enum class Errors : std::uint8_t { Apart, Together };
   /// Asks for the command; the answer is Pid, and the command then waits for go().
-  Result<void> request(std::string_view command);
+  Result<void> request(std::string_view command, Errors errors);
+  /// Whether the last message said that the guest knows no such request.
+  bool lacks_request() const { return lacks_request_; }
   Result<void> go();
 
   /// Takes what the control line has to read now; call it when it is readable.
@@ -50,6 +55,7 @@ class GuestCommand {
 
   vmm::CommandPort port_;
   std::string received_;
+  bool lacks_request_ = false;
 };
 
 }  // namespace ringside::cli

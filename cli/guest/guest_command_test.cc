@@ -36,8 +36,10 @@ TEST(GuestLine, KnownOnesAreParsedStrictly) {
   EXPECT_EQ(parse_guest_line("pid 123")->number, 123);
   EXPECT_EQ(parse_guest_line("exit 130")->number, 130);
   EXPECT_EQ(parse_guest_line("error no \x1b[31m")->text, "no ?[31m");
-  for (const char* bad : {"", "ready ", "pid", "pid 0", "pid -1", "pid 1x", "pid 99999999999",
-                          "exit 256", "exit  1", "pid +1", "READY"}) {
+  EXPECT_EQ(*parse_guest_line("err 610aff"), (GuestMessage{Kind::StandardError, 0, "a\n\xff"}));
+  for (const char* bad :
+       {"", "ready ", "pid", "pid 0", "pid -1", "pid 1x", "pid 99999999999", "exit 256", "exit  1",
+        "pid +1", "READY", "err", "err ", "err 6", "err 6g", "err +1"}) {
     EXPECT_FALSE(parse_guest_line(bad)) << bad;
   }
 }
@@ -45,12 +47,27 @@ TEST(GuestLine, KnownOnesAreParsedStrictly) {
 TEST_F(GuestCommandTest, SendsTheCommandInHexAndThenGo) {
   GuestCommand port = command();
 
-  ASSERT_TRUE(port.request("ls\n"));
+  ASSERT_TRUE(port.request("ls\n", GuestCommand::Errors::Together));
   EXPECT_EQ(sent(), "run 6c730a\n");
+  ASSERT_TRUE(port.request("ls", GuestCommand::Errors::Apart));
+  EXPECT_EQ(sent(), "run-apart 6c73\n");
   ASSERT_TRUE(port.go());
   EXPECT_EQ(sent(), "go\n");
-  EXPECT_FALSE(port.request(""));
-  EXPECT_FALSE(port.request(std::string(16384, 'x')));
+  EXPECT_FALSE(port.request("", GuestCommand::Errors::Apart));
+  EXPECT_FALSE(port.request(std::string(16384, 'x'), GuestCommand::Errors::Apart));
+}
+
+TEST_F(GuestCommandTest, AnOlderImageIsToldByItsAnswer) {
+  GuestCommand port = command();
+
+  put(control_[1], "error no pipe\nerror unknown request\npid 7\n");
+  ASSERT_TRUE(port.read_control());
+  EXPECT_TRUE(port.next_message());
+  EXPECT_FALSE(port.lacks_request());
+  EXPECT_TRUE(port.next_message());
+  EXPECT_TRUE(port.lacks_request());
+  EXPECT_TRUE(port.next_message());
+  EXPECT_FALSE(port.lacks_request());
 }
 
 TEST_F(GuestCommandTest, LinesMayComeInPieces) {

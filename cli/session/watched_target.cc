@@ -6,7 +6,9 @@
 
 #include "cli/guest/guest.h"
 #include "cli/messages.h"
+#include "cli/progress.h"
 #include "dif/verify/stack_use.h"
+#include "vmm/base/utf8.h"
 
 namespace ringside::cli {
 namespace {
@@ -120,6 +122,11 @@ std::optional<EndReason> WatchedTarget::take_control() {
     const auto message = command_->next_message();
     if (!message) say(message.error().message);
     if (message && !*message) return std::nullopt;
+    if (message && (*message)->kind == GuestMessage::Kind::StandardError) {
+      Progress& terminal = Progress::of_stderr();
+      const std::string& text = (*message)->text;
+      terminal.write(terminal.is_terminal() ? terminal_text(text) : text);
+    }
     if (message && (*message)->kind == GuestMessage::Kind::Error) {
       say("the guest: " + (*message)->text);
     }

@@ -103,7 +103,7 @@ Result<cli::GuestMessage> LiveGuest::wait_for(Kind wanted) {
 
 Result<std::int64_t> LiveGuest::start(std::string_view command) {
   output_.clear();
-  TRY(port_.request(command));
+  TRY(port_.request(command, cli::GuestCommand::Errors::Together));
   const auto answer = TRY(wait_for(Kind::Pid));
   TRY(port_.go());
   return answer.number;

@@ -158,7 +158,7 @@ class Clean(unittest.TestCase):
                                    verb=("clean", "qmp:/nowhere", f"qmp:{machine.path}"))
         self.assertEqual((outcome.status, outcome.stderr.splitlines()),
                          (1, ["ringside: qmp:/nowhere: there is no QMP socket /nowhere: No such file"
-                              " or directory",
+                              " or directory; QEMU makes one by -qmp unix:PATH,server=on,wait=off",
                               "ringside: web: nothing of an earlier ringside is in the guest"]),
                          outcome)
 

@@ -9,6 +9,7 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/attach/attach_lock.h"
+#include "vmm/attach/attach_target.h"
 #include "vmm/attach/monitor/libvirt_monitor.h"
 #include "vmm/attach/monitor/monitor_socket.h"
 #include "vmm/attach/monitor/monitored_machine.h"
@@ -148,9 +149,11 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
     vm.obstacle = fmt::format("{}; name another libvirt's domain as URI?name={}",
                               domain->error().message, program.domain);
   } else {
-    vm.obstacle =
+    vm.obstacle = fmt::format(
         "QEMU translates it (TCG), which takes its monitor, and no QMP socket with a path is on "
-        "its command line";
+        "its "
+        "command line; start it with {}",
+        kQmpOption);
   }
 }
 

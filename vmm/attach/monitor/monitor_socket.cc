@@ -16,6 +16,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "vmm/attach/attach_target.h"
 #include "vmm/attach/monitor/socket_holder.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
@@ -36,11 +37,13 @@ Result<SocketFile> open_socket_file(const std::string& path) {
   struct stat info {};
   if (!found.file || fstat(found.file.get(), &info) != 0) {
     return fail(errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io,
-                fmt::format("there is no QMP socket {}: {}", path, std::strerror(errno)));
+                fmt::format("there is no QMP socket {}: {}; QEMU makes one by {}", path,
+                            std::strerror(errno), kQmpOption));
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return fail(ErrorCode::Invalid,
-                fmt::format("{} is no socket: name what QEMU was given with -qmp unix:PATH", path));
+    return fail(
+        ErrorCode::Invalid,
+        fmt::format("{} is no socket: name the one that QEMU makes by {}", path, kQmpOption));
   }
   found.inode = info.st_ino;
   return found;
@@ -84,8 +87,8 @@ Result<void> check_no_client(const std::string& path, const SocketFile& file) {
   const bool is_libvirts = holder->program == "libvirtd" || holder->program == "virtqemud";
   return fail(ErrorCode::Io,
               fmt::format("{} has one client at a time, and process {} ({}) is connected: end "
-                          "it, or give QEMU a second -qmp socket{}",
-                          path, holder->pid, holder->program,
+                          "it, or start QEMU with a second one, {}{}",
+                          path, holder->pid, holder->program, kQmpOption,
                           is_libvirts ? "; or name the libvirt domain" : ""));
 }
 
@@ -128,9 +131,8 @@ Result<std::unique_ptr<MonitorSocket>> MonitorSocket::connect(const std::string&
   std::unique_ptr<MonitorSocket> monitor(new MonitorSocket(std::move(fd), pid, timeout));
   const auto greeted = monitor->qmp_.handshake(timeout);
   if (!greeted) {
-    return fail(greeted.error().code,
-                fmt::format("{} is no QMP socket, which -qmp unix:PATH makes: {}", path,
-                            greeted.error().message));
+    return fail(greeted.error().code, fmt::format("{} is no QMP socket, which QEMU makes by {}: {}",
+                                                  path, kQmpOption, greeted.error().message));
   }
   TRY(monitor->make_events());
   return monitor;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vmm/attach/attach_target.h"
 #include "vmm/attach/process/process_access.h"
 #include "vmm/attach/process/vmm_program.h"
 #include "vmm/base/pidfd.h"
@@ -23,7 +24,9 @@ Result<void> check_process(const HostProcess& process) {
     const VmmProgram program = describe_program(process);
     if (program.kind != VmmKind::Qemu) return tl::make_unexpected(runs_no_guest(process));
     TRY(check_guest_processor(process, program));
-    const std::string monitor = program.qmp_path.empty() ? "qmp:PATH" : "qmp:" + program.qmp_path;
+    const std::string monitor = program.qmp_path.empty()
+                                    ? fmt::format("qmp:PATH, which QEMU has by {}", kQmpOption)
+                                    : "qmp:" + program.qmp_path;
     return fail(ErrorCode::Unsupported,
                 fmt::format("process {} is a QEMU that translates its guest (TCG), whose code "
                             "nobody can change from outside: attach by {}",
