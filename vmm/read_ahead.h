@@ -1,13 +1,16 @@
-// Reads ahead, for the next firing, the places of copied RAM that the last ones read: each read is
-// a system call, and the firings of a loop read the same places. The very call that looks whether a
-// vCPU waits copies them after that look, so each copy was made while the vCPU stood still. The
-// thread that serves the firing gets its reads from these copies, and makes those that are missing
-// itself; after that the copies are gone, so no firing sees one that was made for another. A write
-// of the thread's drops the copies that it touches. Bounded: kMostRanges of kMostOfRange bytes,
-// which a firing that reads all over memory uses up and no more. The guest chooses the addresses; a
-// place that cannot be read any more is only forgotten.
-// Used by the loops that look for firings (vmm/shim/copied_looks.h) and by GuestMemory. Threads:
-// each has its own. Fire context: yes.
+// Keeps copies of guest memory that the next firing will probably read. Where guest RAM is only
+// copied, each read is a system call, and the firings of a loop read the same places.
+//
+// The system call that looks for a waiting vCPU also copies those places, after it has looked. So
+// each copy was made while that vCPU stood still. The thread that serves the firing reads from the
+// copies, and reads what is missing itself. Then the copies are dropped: no firing sees a copy
+// that was made for another one. A write by this thread drops the copies that it touches.
+//
+// The guest chooses the addresses, so all is bounded: kMostRanges ranges of kMostOfRange bytes. A
+// place that cannot be read any more is forgotten.
+//
+// Used by the loops that look for firings (vmm/shim/copied_looks.h) and by GuestMemory.
+// Threads: each has its own. Fire context: yes.
 #pragma once
 
 #include <array>

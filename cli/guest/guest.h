@@ -1,4 +1,5 @@
-// The guests of a session: each machine started, the kernel inside found, the command port ready.
+// The guests of a session. start_guests() starts or attaches to each machine, finds the kernel
+// inside, and makes the command port ready. Used by the session.
 #pragma once
 
 #include <chrono>

@@ -1,12 +1,18 @@
-// How long the thread that runs on a CPU has run. The scheduler adds to a thread's time at ticks
-// and switches only (update_curr() of kernel/sched/fair.c); what has gone by since then is worked
-// out:
-//   se.sum_exec_runtime + (the CPU's clock of tasks now - se.exec_start)
-// The CPU's clock (struct rq's `clock`, ns) is known for the moment of its last update. It goes as
-// fast as the guest's TSC, so how far it is ahead of that is the most that any firing has seen: too
-// little by the time since the update, which is less the more firings there were, and never too
-// much. Time for interrupts, as far as the kernel tells it apart, is no thread's: `clock` less
-// `clock_task`. One for each CPU, used in its turn. Fire context: yes, but for the constructor.
+// How long the thread that runs on a CPU has run (vtimestamp).
+//
+// The scheduler adds to a thread's time at ticks and switches only (update_curr() of
+// kernel/sched/fair.c). The time since then is worked out:
+//   se.sum_exec_runtime + (the CPU's task clock now - se.exec_start)
+//
+// The CPU's clock (struct rq's `clock`, ns) is known for its last update only. It runs as fast as
+// the guest's TSC. Each firing sees how far the clock is ahead of the TSC; the largest difference
+// so far is used. It is too small by at most the time since an update, and never too large. More
+// firings make it better.
+//
+// Time in interrupts belongs to no thread, where the kernel tells it apart: `clock` less
+// `clock_task`.
+//
+// One for each CPU, used in that CPU's turn. Fire context: yes, but for the constructor.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,15 @@
-// The dispatcher: leads a trap to every probe that stands there, in the order of enabling.
-// Which those are is an epoch: a table (dispatch_table.h) that is made aside, takes the place of
-// the one before at once, and never changes. A firing looks at it in its vCPU's turn, so once each
-// turn was free nobody looks at the one before any more. A gate keeps the promise about when probes
-// fire: nothing fires before open() or after close(). A trap that fires nothing is only answered,
-// and the shim lets the guest go on.
+// The dispatcher: a trap comes in, and every probe at its address fires, in the order of enabling.
+//
+// The table of probes by address (dispatch_table.h) never changes. To enable or disable probes, a
+// new table is made and takes the place of the old one at once; that begins a new epoch. A firing
+// looks at the table while it holds its vCPU's turn. So once each turn was free, nobody uses the
+// old table.
+//
+// A gate keeps the promise about when probes fire: nothing fires before open() or after close(). A
+// trap that fires nothing is answered, and the guest goes on.
+//
 // Does not: arm text, or decide where a probe may stand.
-// Threads: firings on any, beside the others, which one thread at a time calls.
+// Threads: firings on any thread, several at once; all other calls on one thread at a time.
 // Fire context: on_trap() and on_stop() yes; everything else no.
 #pragma once
 

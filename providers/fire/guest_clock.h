@@ -1,29 +1,33 @@
-// The clock of a machine: one time line, in nanoseconds of the host, for traps (stamped with the
-// guest's TSC at entry to the shim) and for what the host fires itself (BEGIN, END, timers). The
-// lines of several machines are the same one, as far as accuracy() says.
+// The clock of a machine: one time line, in nanoseconds of the host. It gives times to traps (from
+// the guest's TSC at entry to the shim) and to what the host fires itself (BEGIN, END, timers).
+// Several machines have the same line, as exactly as accuracy() says.
 //
-// Facts it rests on: under TCG and KVM the guest's TSC runs at the rate of the host's, or at
-// another that is known (tsc_scale.h), with an offset that stays while the machine runs; while it
-// stands still its TSC may stand still, too. So, in the host's ticks,
-//   guest = host + offset, and each trap shows guest - host <= offset (the host looks later).
-// The largest such difference since the last stop is the best estimate, and never too high; a stop
-// lowers it by at most its own length. From above the offset is known by traps of one vCPU: a trap
-// comes after the host has looked at the one before.
-// Trap times depend on the guest's TSC alone: waiting for the host does not bend them. But the
-// first looks of all were late, and so are the times that the line has after them, until the
-// estimate gets better. The line then follows it: slowly, so that intervals stay right to a part in
-// 500 and to 250 ns, or at once where it is far away or the machine has just stood still. A trap
-// that the host looks at late gets the time that the line had for it when it came, by what the line
-// can have moved since at most: so of two traps, one after the other, the second is never earlier.
-// The line never runs backwards for what the host makes, nor for the traps of one vCPU. Time goes
-// on while the machine stands still, as it does for everybody else. The guest's TSC comes out of
-// its memory and may be forged, or the guest has set it (IA32_TSC_ADJUST, S3): what lies further
-// from the host's own time than a late look explains is not believed, and the host's time is taken.
-// When several traps agree on such a difference the TSC has been set: the time line goes on where
-// it is, at the new difference. So no guest moves the line by more than kBelievedSeconds, ever, and
-// none stops it. Pure: the caller reads the TSCs. Threads: any. Most traps get their time without a
-// lock: only a trap that changes the line takes one, and a reader that comes in between looks once
-// more. Fire context: yes.
+// How the offset is found. Under TCG and KVM the guest's TSC runs at the host's rate, or at
+// another known one (tsc_scale.h), with an offset that stays while the machine runs. In the host's
+// ticks,
+//   guest = host + offset
+// The host looks at a trap after it happened, so each trap shows guest - host <= offset. The
+// largest such difference since the last stop of the machine is the best estimate, and never too
+// high. A stop lowers the offset by at most its own length. From above, the offset is known by two
+// traps of one vCPU: the second comes after the host has looked at the first.
+//
+// How the line follows the estimate. Trap times depend on the guest's TSC alone, so they do not
+// include the wait for the host. The first looks are late, and so are the first times. When the
+// estimate gets better, the line follows slowly, so that intervals stay right to a part in 500 and
+// to 250 ns. It follows at once if it is far away, or if the machine has just stood still. A trap
+// that the host sees late gets the time that the line had when the trap came. So of two traps in a
+// row, the second never has the earlier time. The line never runs backwards, neither for the
+// host's own firings nor for the traps of one vCPU. Time goes on while the machine stands still.
+//
+// Times that are not believed. The guest may forge its TSC or set it (IA32_TSC_ADJUST, S3). A time
+// that is further from the host's than a late look explains is not believed, and the host's time
+// is taken. When several traps agree on such a difference, the TSC was set: the line goes on where
+// it is, with the new difference. So no guest moves the line by more than kBelievedSeconds, and
+// none stops it.
+//
+// Pure: the caller reads the TSCs. Threads: any. Most traps get their time without a lock; only a
+// trap that changes the line takes one, and a reader that meets a change looks once more. Fire
+// context: yes.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// A stable probe: a name and arguments that dtrace documents, and the place of the Linux kernel
-// that means the same. Rows of data: stable_tables.h has them, stable_provider.h makes probes of
-// them.
+// The form of a stable probe's row: the name and arguments that dtrace documents, and the place in
+// the Linux kernel where the same thing happens. stable_tables.h has the rows; stable_provider.h
+// makes probes of them.
 #pragma once
 
 #include <cstdint>

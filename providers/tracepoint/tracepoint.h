@@ -1,14 +1,16 @@
-// The tracepoint table: addresses of guest text with an int3 of ours and the slot that the
-// displaced instruction runs in. Used by every provider that stands on an instruction; several
-// probes at one address share a tracepoint.
-// Where use_jumps() allows it, and it is proven that nobody can notice, a jump stands there in the
-// int3's stead, which leads to a record of its own (vmm/shim/jump_record.h); the slot is there all
-// the same, so that it can be an int3 again at any time. Its table entry is not: an int3 that comes
-// to stand in such a jump is a kprobe of the guest's own.
-// Writes: one byte of live text per tracepoint, int3, or the five of a jump, and what was there
-// back; nothing else.
-// Threads: one at a time, but for drop_changed(), stands_in_function(), step_aside(), step_back(),
-// has_displaced(), keep_in_place() and kprobe_table(), which may come beside all others.
+// The tracepoint table: each address of guest text where a trap of ours may stand, and its slot,
+// in which the displaced instruction runs. Used by every provider whose probes stand on
+// instructions. Several probes at one address share a tracepoint.
+//
+// A trap is an int3. Where use_jumps() allows it, and where it is proven that nobody can notice,
+// it is a jump to a record of its own (vmm/shim/jump_record.h). The slot is there all the same, so
+// that the jump can become an int3 at any time. A jump has no entry in the shim's table: an int3
+// that appears inside such a jump is the guest's own kprobe.
+//
+// Writes: one byte of live text for each int3, five for each jump, and the old bytes back; nothing
+// else.
+// Threads: one at a time. These may run beside all others: drop_changed(), stands_in_function(),
+// step_aside(), step_back(), has_displaced(), keep_in_place() and kprobe_table().
 // Fire context: no.
 #pragma once
 

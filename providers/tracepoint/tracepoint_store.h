@@ -1,10 +1,10 @@
-// The tracepoints: by number, by address, and those that stand in the order of their addresses;
-// how far each of them is, whether the shim's table has it, and what the guest has changed. Used by
-// the tracepoint table and its parts.
-// Does not: write the guest's text, or read it. Whoever writes says here what stands, in the same
-// pause.
-// Threads: any that holds the table's lock. The thread that adds finds and reads points without it,
-// too, since nobody else adds any; `stage` may change meanwhile.
+// All tracepoints: by number, by address, and (those that stand) in the order of their addresses.
+// For each it keeps how far it is, whether the shim's table has it, and whether the guest has
+// changed its text. Used by the tracepoint table and its parts.
+//
+// Does not: read or write the guest's text. Whoever writes it reports here, in the same pause.
+// Threads: any thread that holds the table's lock. The thread that adds points may also find and
+// read them without the lock, since nobody else adds any; only `stage` may change meanwhile.
 // Fire context: no.
 #pragma once
 

@@ -1,9 +1,12 @@
-// Makes way for the guest's own hardware breakpoints. One on an instruction that a jump of ours has
-// displaced would never be come by: what runs is a copy elsewhere. So where the guest's kernel sets
-// one, a jump that covers the place becomes an int3, and what it has covered runs where it was.
-// Place (arch/x86/kernel/hw_breakpoint.c, since 2.6.33):
-//   arch_install_hw_breakpoint(struct perf_event *): each time that a CPU is to have one, for a
-//     task's own whenever that task runs
+// Keeps the guest's own hardware breakpoints working. A jump of ours displaces instructions: a
+// copy of them runs elsewhere, so a hardware breakpoint on one would never be hit. When the
+// guest's kernel sets such a breakpoint, this watch turns the jump into an int3. The other
+// instructions then run where they were.
+//
+// It stands at (arch/x86/kernel/hw_breakpoint.c, since 2.6.33):
+//   arch_install_hw_breakpoint(struct perf_event *): called each time that a CPU gets one; for
+//     a task's own breakpoint, whenever that task runs
+//
 // Used by the tracer of a running kernel, where there may be jumps. Threads: on_trap() on those
 // that poll, the others on the session's. Fire context: needs_poller() yes. on_trap() at its place
 // may pause the machine, as KprobeWatch does.

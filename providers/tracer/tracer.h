@@ -1,13 +1,18 @@
-// The tracer: every provider over one machine (or none), the fire thread, and the promise that no
+// The tracer: all providers over one machine (or none), and the fire thread. It promises that no
 // probe fires before its enabling is announced or after it is gone.
 //
-// Life: attach() -> for_each_probe()/arguments() while compiling -> enable() for each probe of the
-// program -> start(engine): fires BEGIN, arms everything in one pause, runs the fire thread
-// -> stop(): no more firings, END fires, text restored, fire thread joined. A session with several
-// tracers takes these in steps (begin(), arm(); halt(), stop()), so that every BEGIN is before and
-// every END after what fires on any machine. Threads: all calls from the session's thread; firing
-// happens on the tracer's own, and on those of vCPUs that run in this process, on several vCPUs at
-// once (dif/engine/engine.h).
+// Its life:
+//   attach()
+//   for_each_probe(), arguments()   while programs are compiled
+//   enable()                        for each probe of the program
+//   start(engine)                   BEGIN fires, one pause arms all probes, firings are served
+//   stop()                          nothing fires any more, END fires, text is restored
+//
+// A session with several tracers takes the last two in steps (begin(), arm(); halt(), stop()). So
+// every BEGIN is before, and every END after, what fires on any machine.
+//
+// Threads: all calls come from the session's thread. Firings happen on the tracer's own threads,
+// and on those of vCPUs that run in this process, on several vCPUs at once (dif/engine/engine.h).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,11 @@
-// The Linux kernel of a guest, as the host knows it: release, symbols, types, modules, per-CPU data
-// and `current`, all found in guest memory. All of it is hostile: walks are bounded, sizes checked,
-// cycles ended.
+// The Linux kernel of a guest as the host knows it: release, symbols, types, modules, per-CPU data
+// and `current`. All of it is read from guest memory and may be a lie: walks are bounded, sizes
+// are checked, and cycles are ended.
+//
+// Used by everything above vmm/linux. Kernel::discover() finds a running kernel:
+//   const std::unique_ptr<Kernel> kernel = TRY(Kernel::discover(machine));
+//   const Symbol* read = kernel->symbols().find("vfs_read");
+//
 // Fire context: current_task(), cpu_of() and the readers; everything else no.
 #pragma once
 

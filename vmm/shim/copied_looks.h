@@ -1,11 +1,15 @@
-// Looks at the mailboxes of a shim whose memory is only copied, where each look is a system call
-// and takes longer than a firing's evaluation. So while traps come one after the other, a look is
-// one call for all that a trap needs: the heads first, then the boxes, the words that tell whether
-// the shim is still there, and what the firings will read (vmm/read_ahead.h). Else it is worth to
-// look at the heads alone. A look that begins before the guest has come to its next trap is in
-// vain, and finds it later than one that begins after it; so they are paced: after an answer the
-// next look waits for about as long as the guest needed the last times. Used by InstalledShim, one
-// for each thread that polls. Fire context: yes.
+// Looks for traps in the mailboxes of a shim whose memory is only copied. Each look is a system
+// call, which takes longer than a firing's evaluation.
+//
+// While traps follow each other, one call copies all that a trap needs: the heads of the
+// mailboxes, then the boxes, then the words that tell whether the shim is still there, then what
+// the firings will read (vmm/read_ahead.h). Otherwise a look copies the heads alone.
+//
+// A look that comes too early finds nothing, and delays the one that finds the trap. So looks are
+// paced: after an answer, the next look waits about as long as the guest took the last times to
+// trap again.
+//
+// Used by InstalledShim, one for each thread that polls. Fire context: yes.
 #pragma once
 
 #include <algorithm>

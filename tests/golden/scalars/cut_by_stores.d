@@ -34,7 +34,7 @@ BEGIN
 }
 END
 {
-	/* What is assigned is the value of the assignment. */
+	/* The value of the assignment is the one assigned, not the one stored. */
 	printf("%d %d\n", (x = 65537) + 0L, (self->byte = 256L) + 0L);
 	x = 65535;
 	printf("%d %d %d\n", x++ + 0L, x + 0L, --x + 0L);
