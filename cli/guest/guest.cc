@@ -296,6 +296,10 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
       TRY(vmm::attach(*options.attach, plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
   if (guest.traced.name.empty()) guest.traced.name = free_name(attached.name, guests, line);
   guest.traced.machine = std::move(attached.machine);
+  if (attached.let_go_of) {
+    say(fmt::format("{}a ringside that was killed (process {}) had left it paused: it goes on",
+                    line.line_start(guest.traced.name), *attached.let_go_of));
+  }
   if (attached.stopped_by && line.task == CommandLine::Task::Trace) {
     say(fmt::format("{}{}: tracing waits", line.line_start(guest.traced.name),
                     *attached.stopped_by));

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -108,9 +107,7 @@ std::optional<ProcessFigures> read_file(int folder, const char* name) {
 }  // namespace
 
 std::string figures_folder() {
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/ringside";
-  return fmt::format("/tmp/ringside-{}", ::geteuid());
+  return runtime_folder();
 }
 
 Result<FiguresFile> FiguresFile::create(const std::string& folder) {

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -210,6 +211,28 @@ class Libvirt:
         if check:
             raise AssertionError(f"virsh {words}: {done.stderr}")
         return None
+
+    @contextlib.contextmanager
+    def stops(self, name):
+        """Gives a function that waits for the next stop of a domain's QEMU, counted from now on."""
+        words = ["virsh", "-q", "-c", self.uri, "qemu-monitor-event", name, "--event", "STOP", "--loop"]
+
+        def wait(seconds=guest.TIMEOUT):
+            ready = select.select([process.stdout], [], [], seconds)[0]
+            return bool(ready) and bool(process.stdout.readline())
+
+        with subprocess.Popen(["stdbuf", "-oL", *words], stdout=subprocess.PIPE, bufsize=0,
+                              env=self._environment, preexec_fn=guest.end_with_parent) as process:
+            try:
+                # It does not say when it has begun to listen.
+                while not wait(1):
+                    self.virsh("suspend", name)
+                    self.virsh("resume", name)
+                while wait(1):
+                    pass
+                yield wait
+            finally:
+                process.kill()
 
     def migrate(self, domain, other):
         """Moves a domain to another daemon while it runs; its command port is to be connected anew."""

@@ -197,6 +197,51 @@ class Domains(Case):
         self.assertIn("nothing of an earlier ringside", cleaned.stderr)
         self.assertEqual(domain.state(), "running")
 
+    def test_a_ringside_that_is_killed_in_a_pause_lets_the_domain_go(self):
+        """At its first stops, before anything of it stands in the guest and while it places probes."""
+        domain = self.libvirt.domain("nine", "debian-6.1")
+        for stop in (1, 1, 2):
+            with self.libvirt.stops("nine") as wait_for_stop, \
+                    attach(self.target("nine"), begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+                for _ in range(stop):
+                    self.assertTrue(wait_for_stop())
+                running.process.kill()
+                running.process.wait()
+                self.assertEqual(ringside.wait_for_end(running.mark, ringside.TIMEOUT), [])
+            self.assertEqual(domain.state(), "running", stop)
+            self.assertEqual(domain.port.run("workload --reads 10")[0], 0)
+            cleaned = ringside.run(machine=False, verb=["clean", self.target("nine")])
+            self.assertEqual(cleaned.status, 0, cleaned)
+        self.check_counts(domain, self.target("nine"))
+
+    def test_a_pause_that_was_left_is_known_and_ended(self):
+        """Its guardian is killed as well, as a service's control group is."""
+        domain = self.libvirt.domain("ten", "debian-6.1")
+        name = self.target("ten")
+        with self.libvirt.stops("ten") as wait_for_stop, \
+                attach(name, begin("fbt::vfs_*:entry { @ = count(); }")) as running:
+            self.assertTrue(wait_for_stop())
+            for pid in ringside.marked_processes(running.mark):
+                os.kill(pid, signal.SIGSTOP)
+            for pid in ringside.marked_processes(running.mark):
+                os.kill(pid, signal.SIGKILL)
+            running.process.wait()
+            self.assertEqual(ringside.wait_for_end(running.mark, ringside.TIMEOUT), [])
+        if domain.state() == "running":
+            self.skipTest("it was killed between two pauses")
+        killed = rf"a ringside that was killed \(process {running.process.pid}\)"
+        self.assertRegex(why(name)[0], f"{killed} has paused it; `ringside clean` lets it go on")
+        self.assertEqual(domain.state(), "paused")
+        cleaned = ringside.run(machine=False, verb=["clean", name])
+        self.assertEqual(cleaned.status, 0, cleaned)
+        self.assertRegex(cleaned.stderr, f"{killed} had left it paused: it goes on")
+        self.assertEqual(domain.state(), "running")
+        self.check_counts(domain, name)
+        # One of the owner's is none of ours.
+        self.libvirt.virsh("suspend", "ten")
+        self.assertEqual(ringside.run(machine=False, verb=["clean", name]).status, 0)
+        self.assertEqual(domain.state(), "paused")
+
     def test_why_a_domain_hangs_is_told_beside_virsh(self):
         domain = self.libvirt.domain("why", "debian-6.12", cpus=2)
         domain.port.start("while :; do :; done")

@@ -24,7 +24,7 @@ Result<AttachedMachine> attach_to(const ProcessTarget& target, CardUse card) {
   }
   auto machine = TRY(ProcessMachine::attach(target.pid));
   std::string name = machine->name();
-  return AttachedMachine{std::move(machine), std::move(name), {}};
+  return AttachedMachine{std::move(machine), std::move(name), {}, {}};
 }
 
 /// A monitor that is connected to, and what its machine is called in errors.
@@ -62,7 +62,7 @@ Result<AttachedMachine> attach_to(const MonitorTarget& target, CardUse card) {
   Connection connection = TRY(connect(target));
   auto machine =
       TRY(named(connection.called, MonitoredMachine::attach(std::move(connection.access), card)));
-  AttachedMachine attached{nullptr, machine->name(), machine->stopped_by()};
+  AttachedMachine attached{nullptr, machine->name(), machine->stopped_by(), machine->let_go_of()};
   attached.machine = std::move(machine);
   return attached;
 }

@@ -23,6 +23,7 @@ struct AttachedMachine {
   std::unique_ptr<Machine> machine;
   std::string name;  // what its owner calls it, else after its program and process
   std::optional<std::string> stopped_by;  // why its guest stands still, where its monitor says so
+  std::optional<pid_t> let_go_of;  // a ringside that was killed, in whose pause it stood until now
 };
 
 /// A machine that nothing is written to. It need not run, and a part of it may be missing.

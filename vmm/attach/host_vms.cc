@@ -13,6 +13,7 @@
 #include "vmm/attach/monitor/libvirt_monitor.h"
 #include "vmm/attach/monitor/monitor_socket.h"
 #include "vmm/attach/monitor/monitored_machine.h"
+#include "vmm/attach/pause_mark.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/attach/process/process_access.h"
 #include "vmm/attach/process/vcpu_threads.h"
@@ -183,6 +184,9 @@ std::optional<HostVm> describe(const HostProcess& process, const FindDomain& fin
     describe_kvm(process, program, vm, static_cast<unsigned>(vcpus.size()), find);
   } else {
     describe_tcg(process, program, vm, find);
+  }
+  if (const auto left = PauseMark(process.pid()).left_by(); left && vm.state == "paused") {
+    vm.ours = fmt::format("paused by process {}, a ringside that was killed", *left);
   }
   if (holder) {
     vm.target.clear();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -13,6 +14,12 @@ namespace ringside {
 bool is_ours(const struct stat& file, mode_t type, mode_t refused) {
   return (file.st_mode & S_IFMT) == type && file.st_uid == geteuid() &&
          (file.st_mode & refused) == 0;
+}
+
+std::string runtime_folder() {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/ringside";
+  return "/tmp/ringside-" + std::to_string(geteuid());
 }
 
 Result<UniqueFd> open_own_folder(const std::string& folder, mode_t refused) {

@@ -17,6 +17,9 @@ namespace ringside {
 /// `refused` (mode bits).
 bool is_ours(const struct stat& file, mode_t type, mode_t refused);
 
+/// The user's own, for what is to be gone when the host starts anew. It need not exist.
+std::string runtime_folder();
+
 /// A link at its end is not followed. NotFound or Io with the system's word for what is in the way;
 /// Invalid when it is not ours.
 Result<UniqueFd> open_own_folder(const std::string& folder, mode_t refused);

@@ -27,7 +27,8 @@ constexpr int kTimeout = 30'000;  // milliseconds; QEMU may be starting, or the 
 constexpr int kMonitorTimeout = 3'600'000;
 
 /// Right in whatever state we left QEMU's gdbstub (guardian_test.cc and live_guardian_test.cc have
-/// them all). '+' acknowledges the news of a stop: without it the stub skips everything up to a '$'.
+/// them all). '+' acknowledges the news of a stop: without it the stub skips everything up to a
+/// '$'.
 /// '#00' ends a packet that was cut short. A byte that is neither stops a guest that runs. The
 /// first `c` lets the guest go on, but for one that ran when a packet was cut short: there the
 /// packet takes it in, and the second one counts. After a `c` that counted the second '+' stops the
@@ -43,8 +44,8 @@ constexpr std::string_view kStoppedTooLong =
 
 constexpr char kHold = 'h', kLetBe = 'l', kRelease = 'r';
 
-/// Lets the guest go on and sees to it that QEMU hears of it.
-void let_guest_go_on(int connection, std::string_view words, int timeout) {
+/// Lets the guest go on and sees to it that QEMU hears of it; whether it has.
+bool let_guest_go_on(int connection, std::string_view words, int timeout) {
   while (!words.empty()) {
     const ssize_t sent = send(connection, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
@@ -53,9 +54,9 @@ void let_guest_go_on(int connection, std::string_view words, int timeout) {
     }
     pollfd entry{connection, POLLOUT, 0};
     if (errno == EINTR) continue;
-    if (errno != EAGAIN || poll(&entry, 1, timeout) != 1) return;  // QEMU has gone, or hangs
+    if (errno != EAGAIN || poll(&entry, 1, timeout) != 1) return false;  // it has gone, or hangs
   }
-  await_taken(connection, timeout);
+  return await_taken(connection, timeout);
 }
 
 /// The process that is guarded, with the paths under /proc that belong to it.
@@ -116,7 +117,7 @@ void close_others(int one, int other) {
 }
 
 [[noreturn]] void guard(int connection, int life, Guardian::Peer peer, const Master& master,
-                        int timeout) {
+                        const std::string& mark, int timeout) {
   setsid();  // the terminal's signals are not for us
   sigset_t all;
   sigfillset(&all);
@@ -125,15 +126,16 @@ void close_others(int one, int other) {
   close_others(connection, life);
   const bool debugger = peer == Guardian::Peer::Debugger;
   if (obey(life, timeout < 0, master, timeout) && peer != Guardian::Peer::None) {
-    let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn,
-                    debugger ? kTimeout : kMonitorTimeout);
+    const bool gone = let_guest_go_on(connection, debugger ? kDebuggerGoOn : kMonitorGoOn,
+                                      debugger ? kTimeout : kMonitorTimeout);
+    if (gone && !mark.empty()) unlink(mark.c_str());
   }
   _exit(0);
 }
 
 }  // namespace
 
-Result<Guardian> Guardian::start(int connection, Peer peer, When when,
+Result<Guardian> Guardian::start(int connection, Peer peer, When when, const std::string& mark,
                                  std::chrono::milliseconds timeout) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -148,7 +150,7 @@ Result<Guardian> Guardian::start(int connection, Peer peer, When when,
     return fail(ErrorCode::Io,
                 fmt::format("cannot start the guest's guardian: {}", std::strerror(errno)));
   }
-  if (pid == 0) guard(connection, theirs.get(), peer, master, stopped);
+  if (pid == 0) guard(connection, theirs.get(), peer, master, mark, stopped);
   return Guardian(pid, std::move(ours));
 }
 

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "vmm/base/result.h"
@@ -27,9 +28,10 @@ class Guardian {
   enum class When : std::uint8_t { Always, Held };
   /// Forks the process; it shares `connection`, our end to the gdbstub or the monitor, until it
   /// ends; -1 without a peer. Safe in whatever thread: it makes only calls that are. `timeout` is
-  /// for how long we may be stopped while we hold another's guest.
+  /// for how long we may be stopped while we hold another's guest. Once the guest is let go the
+  /// file `mark` is removed, if it is named.
   static Result<Guardian> start(int connection, Peer peer = Peer::Debugger,
-                                When when = When::Always,
+                                When when = When::Always, const std::string& mark = {},
                                 std::chrono::milliseconds timeout = std::chrono::seconds(3));
   Guardian(Guardian&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), life_(std::move(other.life_)) {}

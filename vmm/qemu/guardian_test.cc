@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -138,6 +139,34 @@ TEST(Guardian, LetsTheGuestGoOnInEveryStateOfTheGdbstub) {
   }
 }
 
+/// Whether the mark still stands after a master was killed in a pause whose guest was let go, or
+/// out of one.
+bool mark_stays(bool held) {
+  char mark[] = "/tmp/ringside-mark-XXXXXX";
+  const UniqueFd file(mkstemp(mark));
+  Sockets sockets;
+  const pid_t master = fork();
+  if (master == 0) {
+    sockets.stub.reset();
+    auto guardian =
+        Guardian::start(sockets.ours.get(), Guardian::Peer::Debugger, Guardian::When::Held, mark);
+    if (held) guardian->hold();
+    raise(SIGKILL);
+    _exit(guardian ? 0 : 1);
+  }
+  sockets.ours.reset();
+  EXPECT_EQ(read_to_end(sockets.stub.get()), held ? kGoOn : "");
+  EXPECT_EQ(waitpid(master, nullptr, 0), master);
+  const bool stays = access(mark, F_OK) == 0;
+  unlink(mark);
+  return stays;
+}
+
+TEST(Guardian, RemovesTheMarkOfAPauseThatItHasEnded) {
+  EXPECT_FALSE(mark_stays(true));
+  EXPECT_TRUE(mark_stays(false)) << "it is of a pause that somebody else ends";
+}
+
 /// The words that a monitor's guardian says once its master, which gave it these orders, was
 /// killed.
 std::string said_after(const std::string& orders) {
@@ -175,7 +204,7 @@ std::pair<std::string, int> said_while_stopped(char order) {
   if (master == 0) {
     sockets.stub.reset();
     auto guardian = Guardian::start(sockets.ours.get(), Guardian::Peer::Monitor,
-                                    Guardian::When::Held, std::chrono::milliseconds(200));
+                                    Guardian::When::Held, "", std::chrono::milliseconds(200));
     guardian->hold();
     if (order == 'l') guardian->unhold();
     raise(SIGSTOP);

@@ -81,6 +81,10 @@ struct LibvirtMonitor::Domain {
   bool is_lost() const { return wire->closed.load(std::memory_order_acquire); }
   Result<std::string> command(const std::string& request, int descriptor);
   std::string state_name() const;
+  /// Of a stop that nobody has asked libvirt for, as ours are, it knows no reason.
+  bool is_paused_by_owner() const {
+    return state == VIR_DOMAIN_PAUSED && reason != VIR_DOMAIN_PAUSED_UNKNOWN;
+  }
 
   static void delete_wire(void* wire) { delete static_cast<std::shared_ptr<Wire>*>(wire); }
   static void note_close(virConnectPtr, int, void* wire);
@@ -93,7 +97,7 @@ struct LibvirtMonitor::Domain {
   virDomainPtr domain = nullptr;
   int event_id = -1;
   bool has_close_callback = false;
-  int state = VIR_DOMAIN_NOSTATE;  // when it was found
+  int state = VIR_DOMAIN_NOSTATE, reason = 0;  // when it was found
   std::string name, uuid, uri;
 };
 
@@ -155,7 +159,6 @@ Result<void> LibvirtMonitor::Domain::find(const DomainTarget& target) {
   if (api->virDomainGetUUIDString(domain, text.data()) == 0) uuid = text.data();
   const char* const own_name = api->virDomainGetName(domain);
   if (own_name != nullptr) name = printable(own_name);
-  int reason = 0;
   if (api->virDomainGetState(domain, &state, &reason, 0) != 0) {
     return fail(ErrorCode::Io,
                 fmt::format("libvirt does not tell the state of {}: {}", name, api->last_error()));
@@ -272,6 +275,7 @@ LibvirtMonitor::LibvirtMonitor(std::shared_ptr<Domain> domain, const DomainTarge
       name_(domain->name),
       uuid_(domain->uuid),
       uri_(target.uri),
+      is_paused_by_owner_(domain->is_paused_by_owner()),
       inbox_(domain->wire->inbox),
       domain_(std::move(domain)) {}
 

@@ -42,6 +42,7 @@ class LibvirtMonitor final : public Monitor {
   int event_fd() const override;
   Result<std::vector<QmpEvent>> take_events() override;
   std::vector<Change> take_changes() override;
+  bool is_paused_by_owner() const override { return is_paused_by_owner_; }
   bool events_are_in_order() const override { return false; }
   /// libvirt has QEMU tell it.
   bool tells_of_migration() const override { return true; }
@@ -59,6 +60,7 @@ class LibvirtMonitor final : public Monitor {
 
   const std::chrono::milliseconds timeout_;
   const std::string name_, uuid_, uri_;
+  const bool is_paused_by_owner_;  // when we came
   const std::shared_ptr<Inbox> inbox_;
   std::mutex mutex_;
   bool silent_ = false;  // a call has not come back: no more are made

@@ -40,6 +40,8 @@ class Monitor {
   /// between are lost, too.
   enum class Change : std::uint8_t { Lost, MadeAnew };
   virtual std::vector<Change> take_changes() { return {}; }
+  /// Whether it is certain, when we come, that the owner has paused the machine and not we.
+  virtual bool is_paused_by_owner() const { return false; }
   /// Whether those are among them that QEMU sent before its last answer.
   virtual bool events_are_in_order() const { return true; }
   /// Whether there is an event when its owner begins to save the machine, or to move it.

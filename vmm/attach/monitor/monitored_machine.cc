@@ -280,21 +280,37 @@ Result<void> MonitoredMachine::take_up(const Access& access, MonitoredRam::Acces
   TRY(find_memory(ram, card));
   std::optional<Guardian> guardian;
   if (access.guarded_socket >= 0 && reach != MonitoredVcpus::Reach::LookWhileItRuns) {
-    guardian.emplace(
-        TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor, Guardian::When::Held)));
+    guardian.emplace(TRY(Guardian::start(access.guarded_socket, Guardian::Peer::Monitor,
+                                         Guardian::When::Held, mark_->path())));
   }
   status_ = std::make_unique<MonitoredStatus>(*monitor_, *ram_, stops());
   vcpus_ = std::make_unique<MonitoredVcpus>(
       vcpu_numbers_, accelerator_, reach,
-      MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory()}, std::move(guardian));
+      MonitoredVcpus::Parts{*monitor_, *status_, ram_->memory(), *mark_}, std::move(guardian));
   return status_->start(pid_);
+}
+
+/// A pause of a ringside that was killed, where nothing of it lets the guest go, is over; the
+/// machine's state. We have the lock, so nobody else is in one.
+Result<std::string> MonitoredMachine::end_left_pause() {
+  std::string status = TRY(ask_status(*monitor_));
+  const auto left = mark_->left_by();
+  if (status == "paused" && left && !monitor_->is_paused_by_owner()) {
+    TRY(monitor_->execute("cont"));
+    status = TRY(ask_status(*monitor_));
+    let_go_of_ = left;
+  }
+  // Its guest has run since, so that its owner's next pause is none of ours.
+  if (status != "paused" || !left || let_go_of_) mark_->remove();
+  return status;
 }
 
 Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::attach(Access access, CardUse card) {
   AttachLock lock = TRY(AttachLock::take(access.pid));
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   machine->lock_ = std::move(lock);
-  const std::string status = TRY(ask_status(*machine->monitor_));
+  machine->mark_.emplace(access.pid);
+  const std::string status = TRY(machine->end_left_pause());
   TRY(check_status(*machine->monitor_, status));
   machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
   TRY(machine->meet(access));
@@ -308,9 +324,17 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
   std::unique_ptr<MonitoredMachine> machine(new MonitoredMachine(std::move(access.monitor)));
   if (lock) machine->lock_ = std::move(*lock);
+  machine->mark_.emplace(access.pid);
   const std::string status = TRY(ask_status(*machine->monitor_));
   TRY(check_has_arrived(*machine->monitor_, status));
   machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
+  const auto left = machine->stopped_by_ ? machine->mark_->left_by() : std::nullopt;
+  if (left && !machine->monitor_->is_paused_by_owner()) {
+    machine->stopped_by_ = fmt::format(
+        "a ringside that was killed (process {}) has paused it; `ringside clean` lets "
+        "it go on",
+        *left);
+  }
   TRY(machine->meet(access));
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));

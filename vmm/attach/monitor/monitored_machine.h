@@ -17,6 +17,7 @@
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/attach/monitor/monitored_status.h"
 #include "vmm/attach/monitor/monitored_vcpus.h"
+#include "vmm/attach/pause_mark.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/attach/shim_card.h"
 #include "vmm/machine.h"
@@ -61,11 +62,14 @@ class MonitoredMachine final : public Machine {
   const std::string& name() const { return name_; }
   /// Why its guest stood still when we came; empty when it ran.
   const std::optional<std::string>& stopped_by() const { return stopped_by_; }
+  /// The ringside in whose pause we found it, which it had not survived; it goes on since.
+  std::optional<pid_t> let_go_of() const { return let_go_of_; }
   /// Of one that is looked at while it runs: why it is not stopped.
   const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
 
  private:
   explicit MonitoredMachine(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
+  Result<std::string> end_left_pause();
   Result<void> meet(const Access& access);
   Result<void> take_up(const Access& access, MonitoredRam::Access ram, MonitoredVcpus::Reach reach,
                        CardUse card);
@@ -82,6 +86,8 @@ class MonitoredMachine final : public Machine {
   std::vector<unsigned> vcpu_numbers_;
   Accelerator accelerator_ = Accelerator::Tcg;
   std::optional<std::string> stopped_by_, why_not_stopped_;
+  std::optional<pid_t> let_go_of_;
+  std::optional<PauseMark> mark_;
   std::unique_ptr<MonitoredRam> ram_;
   std::unique_ptr<MonitoredStatus> status_;
   std::unique_ptr<MonitoredVcpus> vcpus_;

@@ -6,14 +6,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,7 +25,9 @@
 #include "vmm/attach/attach.h"
 #include "vmm/attach/monitor/fake_monitor_for_tests.h"
 #include "vmm/attach/monitor/monitor_socket.h"
+#include "vmm/attach/pause_mark.h"
 #include "vmm/base/host_tsc.h"
+#include "vmm/base/own_folder.h"
 #include "vmm/qemu/fake_peer.h"
 
 namespace ringside::vmm {
@@ -380,6 +386,8 @@ Result<LossyMachine> attach_lossy(const FakeMonitor& qemu) {
 
 TEST(MonitoredMachine, GoesOnWhenTheWayThatWasLostInAPauseIsBack) {
   FakeMonitor qemu;
+  std::optional<FakeGdbstub> stub;
+  stub.emplace(qemu, [](const std::string&) { return gdb_packet("T05thread:01;"); });
   auto lossy = attach_lossy(qemu);
   ASSERT_TRUE(lossy) << lossy.error().message;
   Machine& machine = *lossy->machine;
@@ -387,6 +395,7 @@ TEST(MonitoredMachine, GoesOnWhenTheWayThatWasLostInAPauseIsBack) {
     auto paused = PausedMachine::pause(machine);
     ASSERT_TRUE(paused) << paused.error().message;
     lossy->way->lose_at("cont");
+    stub.reset();  // nor is there a way by that
   }
   EXPECT_FALSE(qemu.running());
   const auto meanwhile = PausedMachine::pause(machine);
@@ -811,6 +820,95 @@ TEST(MonitoredMachine, WritesCodeDirectlyUnderKvm) {
   EXPECT_TRUE(has(written.error().message, "0x1000000"));
   EXPECT_EQ(qemu.ram()[0x5000], std::byte{0xcc});
   EXPECT_EQ(qemu.ram()[0x6000], std::byte{0xcc});
+}
+
+/// A runtime folder in which a ringside that was killed has left a mark of its pause of this
+/// process's machine.
+class LeftPause {
+ public:
+  LeftPause() {
+    char folder[] = "/tmp/ringside-pause-XXXXXX";
+    EXPECT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    ringside_ = fork();
+    if (ringside_ == 0) {
+      PauseMark(getppid()).set();
+      raise(SIGKILL);
+    }
+    waitpid(ringside_, nullptr, 0);
+  }
+  ~LeftPause() {
+    unsetenv("XDG_RUNTIME_DIR");
+    std::filesystem::remove_all(folder_);
+  }
+  LeftPause(const LeftPause&) = delete;
+  LeftPause& operator=(const LeftPause&) = delete;
+  pid_t ringside() const { return ringside_; }
+
+ private:
+  std::string folder_;
+  pid_t ringside_;
+};
+
+TEST(MonitoredMachine, GoesOnFromAPauseThatAKilledRingsideHasLeft) {
+  FakeMonitor qemu;
+  const LeftPause left;
+  qemu.set_running(false);
+
+  const auto machine = attach_to(qemu);
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->let_go_of, left.ringside());
+  EXPECT_EQ(machine->stopped_by, std::nullopt);
+  EXPECT_EQ(qemu.taken(), Words({"cont"}));
+}
+
+TEST(MonitoredMachine, StaysInAPauseThatCameAfterTheLeftOneWasOver) {
+  FakeMonitor qemu;
+  const LeftPause left;
+  EXPECT_TRUE(attach_to(qemu)) << "which sees it run";
+  qemu.set_running(false);
+
+  const auto machine = attach_to(qemu);
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->let_go_of, std::nullopt);
+  EXPECT_EQ(machine->stopped_by, "its owner has paused it");
+  EXPECT_EQ(qemu.taken(), Words());
+}
+
+TEST(ObservedMachine, IsToldToStandInAPauseThatAKilledRingsideHasLeft) {
+  FakeMonitor qemu;
+  const LeftPause left;
+  qemu.set_running(false);
+
+  const auto machine = look_at(qemu);
+
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->stopped_by,
+            fmt::format("a ringside that was killed (process {}) has paused it; `ringside clean` "
+                        "lets it go on",
+                        left.ringside()));
+  EXPECT_EQ(qemu.taken(), Words());
+}
+
+TEST(MonitoredMachine, LeavesAMarkOnlyWhileItIsPaused) {
+  FakeMonitor qemu;
+  const LeftPause folder;
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  const auto marks = [] {
+    const std::filesystem::directory_iterator files(runtime_folder());
+    return std::distance(begin(files), end(files));
+  };
+
+  EXPECT_EQ(marks(), 0);
+  {
+    const auto paused = PausedMachine::pause(*machine->machine);
+    EXPECT_EQ(marks(), 1);
+  }
+  EXPECT_EQ(marks(), 0);
 }
 
 TEST(MonitoredMachine, LeavesAGuestThatWasPausedPaused) {

@@ -229,11 +229,30 @@ bool MonitoredStatus::has_ended(int wait) const {
   return poll(&ended, 1, wait) > 0;
 }
 
+/// Of a stop that failed half-way: the guest ran before it.
+void MonitoredStatus::undo_stop() {
+  (void)catch_up();
+  if (monitor_.events_are_in_order()) our_stop_ = false;
+  const auto answer = monitor_.execute("query-status");
+  if (!answer || json_text(*answer, "status") != "paused") return;
+  our_resume_ = true;
+  (void)monitor_.execute("cont");
+  (void)catch_up();
+  if (monitor_.events_are_in_order()) our_resume_ = false;
+}
+
 /// A QEMU that lives and does not answer waits for I/O of the guest, and stops it when that ends.
-Result<void> MonitoredStatus::ask_for_stop() {
-  const auto answer = monitor_.execute("stop");
-  if (answer) return {};
-  if (answer.error().code == ErrorCode::NotFound) owes_go_.store(true, std::memory_order_release);
+Result<void> MonitoredStatus::ask_for_stop(const std::function<Result<void>()>& before) {
+  our_stop_ = true;
+  auto answer = before();
+  if (answer) {
+    const auto stopped = monitor_.execute("stop");
+    if (stopped) return {};
+    answer = tl::make_unexpected(stopped.error());
+  }
+  const bool is_lost = answer.error().code == ErrorCode::NotFound && !broken_;
+  if (is_lost) owes_go_.store(true, std::memory_order_release);
+  if (!is_lost && answer.error().code != ErrorCode::MachineGone) undo_stop();
   if (answer.error().code != ErrorCode::MachineGone || has_ended(0))
     return tl::make_unexpected(answer.error());
   stop_may_come_.store(true, std::memory_order_release);
@@ -244,7 +263,8 @@ Result<void> MonitoredStatus::ask_for_stop() {
                   answer.error().message));
 }
 
-Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function<void()>& before) {
+Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(
+    const std::function<Result<void>()>& before) {
   const std::lock_guard lock(mutex_);
   TRY(catch_up());
   if (state() != MachineState::Running) {
@@ -258,9 +278,7 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(const std::function
   broken_ = false;
   Stopped stopped = Stopped::Before;
   if (status == "running") {
-    before();
-    our_stop_ = true;
-    TRY(ask_for_stop());
+    TRY(ask_for_stop(before));
     stopped = Stopped::ByUs;
   }
   TRY(catch_up());

@@ -55,8 +55,9 @@ class MonitoredStatus final : public MachineStatus {
 
   /// Whether we stopped it, or found it stopped.
   enum class Stopped : std::uint8_t { ByUs, Before };
-  /// Returns once no vCPU runs. `before` is called when it is certain that we are going to stop it.
-  Result<Stopped> stop_guest(const std::function<void()>& before);
+  /// Returns once no vCPU runs. `before` is called when it is certain that we are going to stop it,
+  /// and may have stopped it when it returns, also with an error: then it is let go.
+  Result<Stopped> stop_guest(const std::function<Result<void>()>& before);
   /// After a stop_guest() that gave ByUs.
   Result<void> let_guest_go();
   /// Whether the connection was lost while the guest was stopped or let go: it may stand still, and
@@ -84,7 +85,8 @@ class MonitoredStatus final : public MachineStatus {
   void note_migration(std::string_view status);
   void look_for_migration();
   bool has_ended(int wait) const;
-  Result<void> ask_for_stop();
+  Result<void> ask_for_stop(const std::function<Result<void>()>& before);
+  void undo_stop();
   Result<void> check_not_broken() const;
   void end(MachineState state, std::string cause);
   void tell(std::string news);
@@ -98,7 +100,8 @@ class MonitoredStatus final : public MachineStatus {
   std::atomic<bool> stop_may_come_{false}, owes_go_{false};
   std::thread thread_;
 
-  std::mutex mutex_;
+  // Recursive: what stop_guest() calls before the stop may ask whether the guest stands still.
+  std::recursive_mutex mutex_;
   QemuEnd end_;
   bool stopped_by_owner_ = false;               // as stop_times_ knows
   bool our_stop_ = false, our_resume_ = false;  // the next such event is ours

@@ -79,10 +79,10 @@ Result<bool> MonitoredVcpus::has_foreign_debugger(Monitor& monitor) {
   return device && !device->starts_with("disconnected:");
 }
 
-/// In a pause: a debugger that comes stops the machine, which it then finds stopped.
-Result<void> MonitoredVcpus::open_debugger() {
+/// A debugger that comes stops the machine.
+Result<void> MonitoredVcpus::open_debugger(OpenedIn pause) {
   if (gdb_ && gdb_->in_step()) return gdb_->forget_stops();
-  return connect_debugger();
+  return connect_debugger(pause);
 }
 
 /// Takes note where bytes of ours have stopped a guest that its owner had let run: it is to go on.
@@ -92,7 +92,7 @@ Result<T> MonitoredVcpus::after_debugger(Result<T> answer) {
   return answer;
 }
 
-Result<void> MonitoredVcpus::connect_debugger() {
+Result<void> MonitoredVcpus::connect_debugger(OpenedIn pause) {
   gdb_.reset();
   Monitor& monitor = parts_.monitor;
   TRY(check_debugger_free(monitor));
@@ -111,20 +111,18 @@ Result<void> MonitoredVcpus::connect_debugger() {
         {{"type", "socket"},
          {"data",
           {{"addr", {{"type", "fd"}, {"data", {{"str", kDebugger}}}}}, {"server", false}}}}}}));
+  // Before QEMU connects: then there is no moment in which nobody would let the guest go.
+  if (!guarded_by_monitor_) {
+    guardian_.reset();  // of an earlier connection
+    guardian_.emplace(TRY(Guardian::start(ours.get(), Guardian::Peer::Debugger,
+                                          Guardian::When::Held, parts_.mark.path())));
+    if (pause == OpenedIn::OurPause) guardian_->hold();
+  }
   const std::string said = TRY(monitor.human(fmt::format("gdbserver chardev:{}", kDebugger)));
-  const int debugger = ours.get();
   gdb_.emplace(std::move(ours));
   gdb_->set_check([this] { return parts_.status.ask_whether_still_stopped(); });
   const auto attached = after_debugger(gdb_->attach());
-  if (attached && guardian_ && !guards_by_debugger_) return {};
-  if (attached) {
-    // Also in the stead of one that has the connection before.
-    guardian_.emplace(
-        TRY(Guardian::start(debugger, Guardian::Peer::Debugger, Guardian::When::Held)));
-    guards_by_debugger_ = true;
-    if (stopped_by_us_) guardian_->hold();
-    return {};
-  }
+  if (attached) return {};
   gdb_.reset();
   return fail(attached.error().code, fmt::format("QEMU gives us no gdbserver: {} ({:.100})",
                                                  attached.error().message, printable(said)));
@@ -149,13 +147,16 @@ Result<void> MonitoredVcpus::pause() {
   printed_.clear();
   if (pauses_ == 0 && reach_ != Reach::LookWhileItRuns) {
     if (stop_check_) TRY(stop_check_());
-    const auto stopped = parts_.status.stop_guest([&] {
-      if (guardian_) guardian_->hold();
+    const auto stopped = parts_.status.stop_guest([&]() -> Result<void> {
+      parts_.mark.set();
+      if (!guarded_by_monitor_ && !gdb_) return open_debugger(OpenedIn::OurPause);
+      guardian_->hold();
+      return {};
     });
     stopped_by_us_ = stopped && *stopped == MonitoredStatus::Stopped::ByUs;
     if (!stopped && parts_.status.owes_go()) (void)let_go_by_debugger();
     const bool may_stand = parts_.status.stop_may_come() || parts_.status.owes_go();
-    if (!stopped_by_us_ && guardian_ && !may_stand) guardian_->unhold();
+    if (!stopped_by_us_ && !may_stand) pause_is_over();
     TRY(stopped);
   }
   if (pauses_ == 0) {
@@ -180,8 +181,13 @@ Result<void> MonitoredVcpus::let_go() {
   auto gone = parts_.status.let_guest_go();
   if (!gone && parts_.status.owes_go()) gone = let_go_by_debugger();
   TRY(gone);
-  if (guardian_) guardian_->unhold();
+  pause_is_over();
   return {};
+}
+
+void MonitoredVcpus::pause_is_over() {
+  parts_.mark.remove();
+  if (guardian_) guardian_->unhold();
 }
 
 /// Where the monitor is lost, and nobody knows whether the guest runs. The gdbstub's connection is
@@ -208,9 +214,8 @@ Result<Registers> MonitoredVcpus::registers(unsigned vcpu) {
     return fail(ErrorCode::NotFound, fmt::format("there is no vCPU {}", vcpu));
   }
   if (reach_ != Reach::LookWhileItRuns) TRY(parts_.status.check_still_stopped());
-  // A guest that we stopped must have somebody who lets it go if we die.
-  if (reach_ == Reach::All || (stopped_by_us_ && !guardian_)) TRY(open_debugger());
   if (reach_ != Reach::All) return printed_registers(vcpu);
+  TRY(open_debugger(this_pause()));
   return after_debugger(gdb_->read_registers(numbers_[vcpu]));
 }
 
@@ -226,7 +231,7 @@ Result<void> MonitoredVcpus::write(std::span<const CodeWrite> writes) {
   const std::lock_guard lock(mutex_);
   TRY(parts_.status.check_still_stopped());
   if (accelerator_ == Accelerator::Kvm) return write_directly(writes);
-  TRY(open_debugger());
+  TRY(open_debugger(this_pause()));
   return after_debugger(gdb_->write_bytes(writes, parts_.memory));
 }
 
@@ -242,9 +247,9 @@ void MonitoredVcpus::let_go_for_good() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(turned_away_, true)) return;
   pauses_ = 0;
-  // A machine that has ended needs neither.
-  if (gdb_) (void)parts_.monitor.human("gdbserver none");
+  // A machine that has ended needs neither. The guardian can act while there is a gdbstub.
   (void)let_go();
+  if (gdb_) (void)parts_.monitor.human("gdbserver none");
   gdb_.reset();
   const bool may_stand = parts_.status.stop_may_come() || parts_.status.owes_go();
   if (guardian_ && may_stand) guardian_->outlive_us();

@@ -15,6 +15,7 @@
 
 #include "vmm/attach/monitor/monitor.h"
 #include "vmm/attach/monitor/monitored_status.h"
+#include "vmm/attach/pause_mark.h"
 #include "vmm/code_writer.h"
 #include "vmm/guest_memory.h"
 #include "vmm/qemu/gdb_remote.h"
@@ -30,12 +31,13 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
     Monitor& monitor;
     MonitoredStatus& status;
     GuestMemory& memory;
+    const PauseMark& mark;
   };
   /// LookWhileItRuns: a pause stops nobody. Registers are of one moment then, a vCPU's each, and
   /// what they lead to may have changed since.
   enum class Reach : std::uint8_t { All, Look, LookWhileItRuns };
   /// The objects that `parts` names must outlive this. `guardian` lets the guest go when we die in
-  /// a pause; without one that is done through the gdbstub, once that is open.
+  /// a pause; without one that is done through the gdbstub, which the first pause opens.
   /// `numbers`: of the vCPUs that there are (see read_numbers()).
   MonitoredVcpus(std::vector<unsigned> numbers, Accelerator accelerator, Reach reach, Parts parts,
                  std::optional<Guardian> guardian)
@@ -44,7 +46,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
         accelerator_(accelerator),
         reach_(reach),
         parts_(parts),
-        guardian_(std::move(guardian)) {}
+        guardian_(std::move(guardian)),
+        guarded_by_monitor_(guardian_.has_value()) {}
 
   /// The numbers that QEMU gives its vCPUs, in its order: those of their slots, of which some may
   /// be empty. `vcpus`: the answer to query-cpus-fast. Invalid when they are none, too many or not
@@ -73,14 +76,20 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Result<void> write(std::span<const CodeWrite> writes) override;
   bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
   Result<void> find_plugged();
-  Result<void> open_debugger();
-  Result<void> connect_debugger();
+  /// OurPause: the guest is let go if we die.
+  enum class OpenedIn : std::uint8_t { OurPause, OwnersPause };
+  Result<void> open_debugger(OpenedIn pause);
+  Result<void> connect_debugger(OpenedIn pause);
+  OpenedIn this_pause() const {
+    return stopped_by_us_ ? OpenedIn::OurPause : OpenedIn::OwnersPause;
+  }
   template <class T>
   Result<T> after_debugger(Result<T> answer);
   Result<Registers> printed_registers(unsigned vcpu);
   Result<void> write_directly(std::span<const CodeWrite> writes);
   Result<void> let_go();
   Result<void> let_go_by_debugger();
+  void pause_is_over();
 
   // As QEMU numbers them. A vCPU's number elsewhere is its place here; those after one that is
   // unplugged move up.
@@ -90,12 +99,13 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Reach reach_;
   Parts parts_;
   std::optional<Guardian> guardian_;
+  const bool guarded_by_monitor_;
   std::mutex mutex_;
   StopCheck stop_check_;
   std::optional<GdbRemote> gdb_;
   std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
   unsigned pauses_ = 0;             // PausedMachines alive
-  bool stopped_by_us_ = false, turned_away_ = false, guards_by_debugger_ = false;
+  bool stopped_by_us_ = false, turned_away_ = false;
 };
 
 }  // namespace ringside::vmm

@@ -95,7 +95,7 @@ bool ThreadStopper::let_go_here() {
 Result<void> ThreadStopper::stop(std::span<const pid_t> threads) {
   if (!guardian_) {
     guardian_.emplace(
-        TRY(Guardian::start(-1, Guardian::Peer::None, Guardian::When::Held, timeout_)));
+        TRY(Guardian::start(-1, Guardian::Peer::None, Guardian::When::Held, "", timeout_)));
   }
   guardian_->hold();
   Result<void> done;

@@ -1,0 +1,82 @@
+#include "vmm/attach/pause_mark.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace ringside::vmm {
+namespace {
+
+class PauseMarks : public testing::Test {
+ protected:
+  PauseMarks() {
+    char folder[] = "/tmp/ringside-marks-XXXXXX";
+    EXPECT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+  }
+  ~PauseMarks() override {
+    unsetenv("XDG_RUNTIME_DIR");
+    std::filesystem::remove_all(folder_);
+  }
+  /// A ringside that is killed in a pause of this process's machine.
+  static pid_t leave_one() {
+    const pid_t ringside = fork();
+    if (ringside == 0) {
+      PauseMark(getppid()).set();
+      raise(SIGKILL);
+    }
+    waitpid(ringside, nullptr, 0);
+    return ringside;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(PauseMarks, TellWhoWasKilledInAPause) {
+  EXPECT_EQ(PauseMark(getpid()).left_by(), std::nullopt);
+
+  const pid_t ringside = leave_one();
+
+  EXPECT_EQ(PauseMark(getpid()).left_by(), ringside);
+  EXPECT_EQ(PauseMark(getppid()).left_by(), std::nullopt) << "another machine";
+  PauseMark(getpid()).remove();
+  EXPECT_EQ(PauseMark(getpid()).left_by(), std::nullopt);
+}
+
+TEST_F(PauseMarks, TellNothingWhileItLives) {
+  const PauseMark mark(getpid());
+  mark.set();
+  EXPECT_EQ(mark.left_by(), std::nullopt);
+}
+
+TEST_F(PauseMarks, OfAnotherUserOrOfNoSenseTellNothing) {
+  leave_one();
+  const PauseMark mark(getpid());
+  ASSERT_EQ(chmod(mark.path().c_str(), 0666), 0);
+  EXPECT_EQ(mark.left_by(), std::nullopt) << "others may have written it";
+
+  std::filesystem::resize_file(mark.path(), 0);
+  ASSERT_EQ(chmod(mark.path().c_str(), 0600), 0);
+  EXPECT_EQ(mark.left_by(), std::nullopt);
+}
+
+TEST_F(PauseMarks, AreNotWrittenWhereTheFolderIsNotOurs) {
+  std::filesystem::create_directory(folder_ + "/ringside");
+  std::filesystem::permissions(folder_ + "/ringside", std::filesystem::perms::all);
+
+  const PauseMark mark(getpid());
+  mark.set();
+
+  EXPECT_TRUE(mark.path().empty());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/ringside"));
+}
+
+}  // namespace
+}  // namespace ringside::vmm
