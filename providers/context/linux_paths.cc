@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr unsigned kLongestPath = 512;  // directories and mounts on the way
 
 constexpr std::span<const char> kSlash{"/", 1};
+constexpr std::string_view kDeleted = " (deleted)";
 
 /// Text that grows at its beginning.
 class Backward {
@@ -53,7 +55,18 @@ LinuxPaths::LinuxPaths(const TypeGraph& types) {
   const auto parent_mount = offset_of(types, "mount", {"mnt_parent"});
   const auto mounted_upon = offset_of(types, "mount", {"mnt_mountpoint"});
   if (!parent || !name || !length || !root || !inner || !parent_mount || !mounted_upon) return;
-  at_ = Offsets{*parent, *name, *length, *root, *inner, *parent_mount, *mounted_upon};
+  at_ = Offsets{
+      *parent, *name,         *length,       *root,
+      *inner,  *parent_mount, *mounted_upon, offset_of(types, "dentry", {"d_hash", "pprev"})};
+}
+
+/// d_unlinked() of include/linux/dcache.h: it is in no hash chain, and no root.
+Result<bool, Fault> LinuxPaths::is_unlinked(const GuestReader& kernel, GuestVirt dentry) const {
+  if (!at_->hashed) return false;
+  const auto leads_to_it =
+      TRY(guest_linux::load_field<std::uint64_t>(kernel, dentry, *at_->hashed));
+  const auto parent = TRY(guest_linux::load_field<std::uint64_t>(kernel, dentry, at_->parent));
+  return leads_to_it == 0 && parent != dentry.raw();
 }
 
 Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt dentry,
@@ -64,6 +77,7 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
   };
   GuestVirt mount = vfsmount.wrapping_add(-std::uint64_t{at_->inner});
   Backward text(out);
+  if (TRY(is_unlinked(kernel, dentry)) && !text.put(kDeleted)) return text.finish();
   for (unsigned step = 0; step < kLongestPath; ++step) {
     const GuestVirt root(TRY(pointer(mount, std::uint64_t{at_->inner} + at_->root)));
     if (dentry == root) {

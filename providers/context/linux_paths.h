@@ -1,7 +1,8 @@
 // Path names in a Linux guest: from a directory entry and its mount to the root of the mounts, by
 // struct dentry (d_parent, d_name), struct vfsmount (mnt_root) and struct mount (mnt, mnt_parent,
-// mnt_mountpoint) of fs/mount.h, as the guest's types lay them out. Nothing is locked: a rename
-// under way may be seen half done. Fire context: yes, but for the constructor.
+// mnt_mountpoint) of fs/mount.h, as the guest's types lay them out, written as its d_path() does.
+// Nothing is locked: a rename under way may be seen half done. Fire context: yes, but for the
+// constructor.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,20 @@ class LinuxPaths {
 
   /// Writes the path without a NUL; answers with its length. Of one that is longer than `out`, or
   /// lies deeper than some hundred directories, the end, which then begins with no slash. A file in
-  /// no directory (a pipe, a socket) has its bare name, which may be empty.
+  /// no directory (a pipe, a socket) has its bare name, which may be empty. One that was unlinked
+  /// has " (deleted)" behind its path.
   /// Fault: memory on the way that is not mapped; types without one of the members.
   Result<std::size_t, Fault> path(const GuestReader& kernel, GuestVirt dentry, GuestVirt vfsmount,
                                   std::span<char> out) const;
 
  private:
+  Result<bool, Fault> is_unlinked(const GuestReader& kernel, GuestVirt dentry) const;
+
   struct Offsets {
     std::uint32_t parent = 0, name = 0, length = 0;               // of struct dentry
     std::uint32_t root = 0;                                       // of struct vfsmount
     std::uint32_t inner = 0, parent_mount = 0, mounted_upon = 0;  // of struct mount
+    std::optional<std::uint32_t> hashed;  // of struct dentry: what leads to it in the cache, or 0
   };
   std::optional<Offsets> at_;
 };

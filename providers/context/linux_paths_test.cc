@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kBase = 0xffff'8880'0000'0000;
 // Where the members lie in this kernel.
-constexpr std::uint64_t kDentryParent = 24, kName = 32, kLength = 4, kNameText = 8;
+constexpr std::uint64_t kHash = 8, kPrevious = 8, kDentryParent = 24, kName = 32, kLength = 4,
+                        kNameText = 8;
 constexpr std::uint64_t kMountParent = 16, kMountPoint = 24, kMnt = 32, kMountRoot = 0;
 
 class LinuxPathNames : public ::testing::Test {
@@ -22,7 +23,10 @@ class LinuxPathNames : public ::testing::Test {
     const Member qstr[] = {
         {"hash", half, 0, 0}, {"len", half, kLength * 8, 0}, {"name", word, kNameText * 8, 0}};
     const TypeId name = types_.add_struct(TypeKind::Struct, "qstr", 16, qstr);
-    const Member dentry[] = {{"d_parent", word, kDentryParent * 8, 0},
+    const Member link[] = {{"next", word, 0, 0}, {"pprev", word, kPrevious * 8, 0}};
+    const TypeId hash = types_.add_struct(TypeKind::Struct, "hlist_bl_node", 16, link);
+    const Member dentry[] = {{"d_hash", hash, kHash * 8, 0},
+                             {"d_parent", word, kDentryParent * 8, 0},
                              {"d_name", name, kName * 8, 0}};
     types_.index(types_.add_struct(TypeKind::Struct, "dentry", 64, dentry));
     const Member vfsmount[] = {{"mnt_root", word, kMountRoot * 8, 0}};
@@ -38,6 +42,7 @@ class LinuxPathNames : public ::testing::Test {
   std::uint64_t dentry(std::string_view name, std::uint64_t parent) {
     const std::uint64_t at = room(64), text = room(name.size());
     for (std::size_t i = 0; i < name.size(); ++i) memory_.put_value(text + i, name[i]);
+    memory_.put_value(at + kHash + kPrevious, kBase);
     memory_.put_value(at + kDentryParent, parent != 0 ? parent : at);
     memory_.put_value(at + kName + kLength, static_cast<std::uint32_t>(name.size()));
     memory_.put_value(at + kName + kNameText, text);
@@ -74,6 +79,15 @@ TEST_F(LinuxPathNames, GoFromTheNameToTheRootOfAllMounts) {
 TEST_F(LinuxPathNames, WhatIsInNoDirectoryHasItsName) {
   EXPECT_EQ(path(dentry("memfd:x", 0), first_), "memfd:x");
   EXPECT_EQ(path(dentry("", 0), first_), "");
+}
+
+TEST_F(LinuxPathNames, WhatWasUnlinkedIsMarkedAsTheKernelsPathsAre) {
+  const std::uint64_t file = dentry("file", dentry("a", root_)), pipe = dentry("pipe", 0);
+  memory_.put_value(file + kHash + kPrevious, std::uint64_t{0});
+  memory_.put_value(pipe + kHash + kPrevious, std::uint64_t{0});
+
+  EXPECT_EQ(path(file, first_), "/a/file (deleted)");
+  EXPECT_EQ(path(pipe, first_), "pipe") << "it is a root, which is in no chain";
 }
 
 TEST_F(LinuxPathNames, OfALongOneThereIsTheEnd) {

@@ -149,7 +149,10 @@ inline int __look_newest[struct bio *B] = __look_at_bio[B, __page_head_by_info[t
 inline string __unknown = this->__inode == NULL ? "<none>" : "<unknown>";
 inline string __found_path = this->__dentry == NULL || this->__mount == NULL ? __unknown :
     (this->__path = d_path(this->__dentry, this->__mount), this->__path == "" ? "<unknown>" : this->__path);
+/* The root of a mount has no name of its own: what it is mounted upon has. */
 inline string __found_name = this->__dentry == NULL ? __unknown :
+    this->__mount != NULL && this->__dentry == this->__mount->mnt_root ?
+    basename(d_path(this->__dentry, this->__mount)) :
     (this->__path = stringof(this->__dentry->d_name.name), this->__path == "" ? "<unknown>" : this->__path);
 inline string __found_directory = this->__dentry == NULL || this->__mount == NULL ? __unknown :
     (this->__path = d_path(this->__dentry, this->__mount),
