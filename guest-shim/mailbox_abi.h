@@ -25,7 +25,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(14)
+#define SHIM_VERSION SHIM_U(15)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -81,7 +81,7 @@
 #define SHIM_CLAIMED 1           /* being filled, or going on */
 #define SHIM_RAISED 2            /* the host may look, and the guest waits for `answered` */
 #define SHIM_CLAIM SHIM_U(0x100) /* one claim, in the head's count */
-
+#define SHIM_WAIT_SHIFT 10             /* both halves of `timeout` are shifted right by so much */
 /* Byte offsets for shim.S; asserted against the structs below. */
 #define SHIM_HEADER_ORIGINAL 16
 #define SHIM_HEADER_THIS_CPU_OFF 24
@@ -162,7 +162,7 @@ struct shim_control {
   uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once, unfired
                          and uncounted as lost */
   uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
-  uint64_t timeout;   /* host: TSC ticks to wait for without a change of heartbeat */
+  uint64_t timeout;   /* host: how long to wait for the same heartbeat: TSC ticks | looks << 32 */
   uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
                          once it is raised, so that whoever runs the vCPU can answer before the
                          next instruction; 0: nobody to ring. The wait is the same either way */

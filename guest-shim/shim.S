@@ -7,8 +7,8 @@
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may nest
  * and then use another mailbox.
- * Uses 32 bytes of the trapped stack, or 88 of the one that a jump came with; touches only rax,
- * rcx, rdx, rbx (restored), no FPU state, no string instructions (so the direction flag does not
+ * Uses up to 56 bytes of the trapped stack, or 112 of the one that a jump came with; touches only
+ * rax, rcx, rdx, rbx, rsi, rdi, r8 (restored), no FPU state, no string instructions (so the direction flag does not
  * matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
@@ -220,12 +220,16 @@ eager:
   dec %eax
   jnz eager
 
-  /* The timed wait: rdi is the heartbeat last seen, rsi the TSC when it was new. */
+  /* The timed wait: rdi is the heartbeat last seen, rsi the TSC when it was new, r8 how many looks
+   * are left of it: a TSC may be slowed, or count instructions. */
   push %rsi
   push %rdi
+  push %r8
 new_heartbeat:
   mov DATA, %rax
   mov SHIM_CONTROL_HEARTBEAT(%rax), %rdi
+  mov SHIM_CONTROL_TIMEOUT + 4(%rax), %r8d
+  shl $SHIM_WAIT_SHIFT, %r8
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
@@ -241,9 +245,14 @@ timed_wait:
   shl $32, %rdx
   or %rdx, %rax
   sub %rsi, %rax
+  shr $SHIM_WAIT_SHIFT, %rax
   mov DATA, %rdx
-  cmp SHIM_CONTROL_TIMEOUT(%rdx), %rax
-  jbe timed_wait
+  mov SHIM_CONTROL_TIMEOUT(%rdx), %edx
+  cmp %rdx, %rax
+  ja silence
+  dec %r8
+  jnz timed_wait
+silence:
 
   /* The host is gone, or stopped. Take the request back, and only then look whether the answer came
    * just now: XCHG lets the second not pass the first. */
@@ -251,11 +260,13 @@ timed_wait:
   xchg %al, (%rbx)
   cmp %rcx, SHIM_HEAD_ANSWERED(%rbx)
   je timed_wait_done
+  mov DATA, %rdx
   mov %rdi, SHIM_CONTROL_SILENT(%rdx)
   find_box %rdx
   mov %rcx, SHIM_BOXES + SHIM_BOX_GIVEN_UP(%rdx)
   incq SHIM_BOXES + SHIM_BOX_ORPHANS(%rdx)
 timed_wait_done:
+  pop %r8
   pop %rdi
   pop %rsi
 

@@ -105,7 +105,7 @@ namespace ringside {
 namespace {
 
 constexpr std::uint64_t kAddress = 0x10001000;  // of the int3; a key is the low half of an address
-constexpr std::uint64_t kForever = ~std::uint64_t{0};
+constexpr std::uint64_t kForever = std::uint64_t{UINT32_MAX} << SHIM_WAIT_SHIFT;
 
 std::uint64_t address_of(const void* what) {
   return reinterpret_cast<std::uint64_t>(what);
@@ -240,10 +240,14 @@ class ShimCode : public testing::Test {
     put_jump_to_slot_end(region_ + kSlots);
     control().active = 1;
     control().heartbeat = 1;
-    control().timeout = kForever;
+    wait_for(kForever);
     shim_test_entry = address_of(region_) + header().entry;
   }
   void TearDown() override { munmap(region_, kRegion); }
+  /// Without a heartbeat: so many ticks, or looks.
+  void wait_for(std::uint64_t ticks, std::uint64_t looks = kForever) {
+    control().timeout = ticks >> SHIM_WAIT_SHIFT | looks >> SHIM_WAIT_SHIFT << 32;
+  }
 
   shim_header& header() { return *reinterpret_cast<shim_header*>(region_); }
   volatile shim_control& control() {
@@ -458,7 +462,7 @@ TEST_F(ShimCode, HandsTheSameOverForAJump) {
 
 TEST_F(ShimCode, LetsAJumpGoOnAloneAsItLetsAnInt3) {
   come_by_jump(kAddress);
-  control().timeout = 1'000'000;
+  wait_for(1'000'000);
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 1u);
@@ -594,14 +598,14 @@ TEST_F(ShimCode, ResumesAtOnceWhileInactive) {
 }
 
 TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
-  control().timeout = 1'000'000;
+  wait_for(1'000'000);
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 1u);
   EXPECT_EQ(box(0).given_up, SHIM_CLAIM) << "the host may have taken it";
   EXPECT_EQ(control().silent, 1u);
 
-  control().timeout = kForever;
+  wait_for(kForever);
   trap();
   expect_resumed();
   EXPECT_EQ(box(0).orphans, 2u) << "no wait at all while the heartbeat stands still";
@@ -617,12 +621,54 @@ TEST_F(ShimCode, GoesOnAloneWhenTheHostFallsSilentAndComesBackWithIt) {
   EXPECT_EQ(head(0).head / SHIM_CLAIM, 3u) << "every claim is counted";
 }
 
+TEST_F(ShimCode, GoesOnAloneWhereTheTscHardlyMovesToo) {
+  wait_for(kForever, 100'000);
+  trap();
+  expect_resumed();
+  EXPECT_EQ(box(0).orphans, 1u);
+  EXPECT_EQ(box(0).given_up, SHIM_CLAIM);
+  EXPECT_EQ(control().silent, 1u);
+  EXPECT_EQ(state(0), unsigned{SHIM_FREE});
+}
+
+TEST_F(ShimCode, CountsItsLooksAnewWithEachHeartbeat) {
+  // A busy host may keep a heart from beating for longer than few looks take; more tell.
+  for (const std::uint64_t looks : {2'000'000UL, 20'000'000UL, 200'000'000UL, 2'000'000'000UL}) {
+    TearDown();
+    SetUp();
+    wait_for(kForever, looks);
+    trap();
+    ASSERT_EQ(box(0).orphans, 1u);
+    const std::uint64_t ticks_alone = __rdtsc() - head(0).tsc;
+    control().heartbeat = 2;
+    std::atomic<bool> over = false;
+    // Beats far more often than the looks ask for, until a wait without beats would have ended.
+    std::thread host([&] {
+      while (state(0) != SHIM_RAISED && !over) std::this_thread::yield();
+      const std::uint64_t raised = __rdtsc();
+      while (!over && __rdtsc() - raised < ticks_alone * 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        control().heartbeat = control().heartbeat + 1;
+      }
+      if (!over) answer(0);
+    });
+
+    trap();
+
+    over = true;
+    host.join();
+    expect_resumed();
+    if (box(0).orphans == 1) return;
+  }
+  FAIL() << "it goes on alone beside a host that lives";
+}
+
 TEST_F(ShimCode, WaitsForASlowHostThatLives) {
   // A busy host may keep a heart from beating for longer than a short timeout; a longer one tells.
   for (const std::uint64_t timeout : {500'000'000UL, 5'000'000'000UL, 50'000'000'000UL}) {
     TearDown();
     SetUp();
-    control().timeout = timeout;
+    wait_for(timeout);
     std::atomic<bool> over = false;
     // Beats far more often than the timeout asks for, until a wait without beats would have ended.
     std::thread host([&] {
@@ -659,7 +705,7 @@ TEST_F(ShimCode, ANestedTrapTakesAnotherMailbox) {
 
 TEST_F(ShimCode, TakesNoAnswerToAnotherClaimForItsOwn) {
   head(0).head = 7 * SHIM_CLAIM;
-  control().timeout = 1'000'000;
+  wait_for(1'000'000);
   for (const std::uint64_t other : {7 * SHIM_CLAIM, 10 * SHIM_CLAIM, 10 * SHIM_CLAIM + 1, 0u}) {
     const std::uint64_t before = box(0).orphans;
     control().heartbeat = control().heartbeat + 1;

@@ -21,11 +21,13 @@ import time
 import unittest
 from unittest import mock
 
+import guest
 import ringside
 from made_images import image_with_programs
 from qmp import Qmp
 from test_attach_ends import LOAD, EndCase, clean, patient
-from test_attach_qmp import begin, started
+from test_attach_qmp import Machine, begin, started
+from test_take_over import LEFT
 
 TIMES = int(os.environ.get("RINGSIDE_TIMES") or (6 if ringside.QUICK else 12))
 PROGRAM = "fbt::vfs_*:, fbt::*page*:, fbt::do_*:, syscall::: { @ = count(); }"
@@ -61,6 +63,30 @@ class Stops(Qmp):
         self.ask("query-status")  # what has happened by now comes before its answer
         longest, self._longest = self._longest, 0.0
         return longest
+
+
+class Alone(EndCase):
+    """After a kill in a storm the guest goes on by itself, before the next ringside comes."""
+
+    def check_alone(self, **settings):
+        with Machine("debian-6.12", append=guest.PATIENT, **settings) as machine:
+            with machine.trace(begin(PROGRAM), ["-q", "-x", "maxslow=100"]) as running:
+                started(running)
+                self.assertEqual(machine.port.run(LOAD)[0], 0)
+                running.process.kill()
+                running.process.wait()
+                status, said = machine.port.run(f"workload --getppid {CALLS} --reads {CALLS} --read-size 1")
+                self.assertEqual(machine.owner.status(), "running")
+                self.assertEqual(ringside.wait_for_end(running.mark), [])
+            self.assertEqual(status, 0, said)
+            counts = ringside.Outcome(0, said.decode(), "").counts()
+            self.assertEqual((counts["getppid"], counts["read"]), (CALLS, CALLS), said)
+            self.assertEqual(machine.port.run("rm /tmp/go")[0], 0)
+            self.assertRegex((cleaned := clean(machine)).stderr, LEFT, cleaned)
+
+    @ringside.takes_long
+    def test_a_clock_that_counts_instructions(self):
+        self.check_alone(accelerator="tcg,thread=single", options=["-icount", "shift=0,sleep=off"])
 
 
 class Deaths(EndCase):

@@ -11,11 +11,11 @@ namespace ringside::vmm {
 
 InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
                              unsigned vcpus, SavedGate gate, std::optional<ShimMapping> mapping,
-                             std::vector<OccupiedSlots> occupied)
+                             std::vector<OccupiedSlots> occupied, ShimPresence::GuestRuns runs)
     : layout_(layout),
       base_(base),
       region_(memory, layout.place, layout.bytes, layout.data),
-      presence_(region_, layout, base, gate),
+      presence_(region_, layout, base, gate, runs),
       slots_(region_, presence_, layout, base, std::move(occupied)),
       table_(region_, presence_, layout),
       faults_(region_, presence_, slots_, base),

@@ -36,7 +36,8 @@ class InstalledShim final : public Shim {
   /// Without a mapping it cannot be removed.
   InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
                 SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt,
-                std::vector<OccupiedSlots> occupied = {});
+                std::vector<OccupiedSlots> occupied = {},
+                ShimPresence::GuestRuns runs = ShimPresence::GuestRuns::OnProcessor);
 
   Result<GuestVirt> allocate_slot(std::size_t size) override { return slots_.allocate(size); }
   std::uint64_t slot_room() const override { return slots_.room(); }

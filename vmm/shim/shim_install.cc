@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "vmm/arch/arch.h"
@@ -129,6 +131,20 @@ Result<void> open(GuestMemory& memory, const Registers& registers, ShimMapping& 
   return fail(ErrorCode::Io, "the guest's interrupt table cannot be written");
 }
 
+/// By KVM a process has a descriptor for each vCPU; one that may not be looked into does, too.
+ShimPresence::GuestRuns how_it_runs(const PausedMachine& machine) {
+  const std::string folder = fmt::format("/proc/{}/fd", machine.host_process());
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    std::error_code gone;
+    const auto to = std::filesystem::read_symlink(each->path(), gone).string();
+    if (to.starts_with("anon_inode:kvm-vcpu")) return ShimPresence::GuestRuns::OnProcessor;
+  }
+  const bool is_known = !error && machine.host_process() != 0;
+  return is_known ? ShimPresence::GuestRuns::Translated : ShimPresence::GuestRuns::OnProcessor;
+}
+
 /// A slot has less than so many bytes, before a place in it and behind one.
 constexpr std::uint64_t kSlotReach = 64;
 
@@ -183,8 +199,8 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   own(header, machine);
   TRY(fill_region(memory, header, layout));
   TRY(open(memory, registers, mapping, saved));
-  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved,
-                                         mapping);
+  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved, mapping,
+                                         std::vector<OccupiedSlots>(), how_it_runs(machine));
 }
 
 /// The code in the region is ours to the byte, and tasks may return through the slots that stay, so
@@ -215,7 +231,7 @@ Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
   ShimMapping mapping = *mapping_;
   TRY(open(memory, registers, mapping, saved));
   return std::make_unique<InstalledShim>(memory, layout_, home_, machine.vcpu_count(), saved,
-                                         mapping, std::move(*occupied));
+                                         mapping, std::move(*occupied), how_it_runs(machine));
 }
 
 }  // namespace ringside::vmm

@@ -16,6 +16,15 @@ namespace {
 /// TSC ticks without a heartbeat after which the guest goes on alone: between 1 and 3 s on CPUs of
 /// 2 to 6 GHz. The guest's TSC stands still while the machine is paused.
 constexpr std::uint64_t kTimeoutTicks = 6'000'000'000;
+/// Looks at a mailbox after which it does so, too: the TSC may be slowed, or count instructions
+/// (-icount). Seconds: a look takes 10 to 100 ns on a processor, and 300 to 500 ns in TCG.
+constexpr std::uint64_t kTimeoutLooks = 300'000'000, kTranslatedLooks = 8'000'000;
+
+std::uint64_t timeout_of(ShimPresence::GuestRuns runs) {
+  const bool translated = runs == ShimPresence::GuestRuns::Translated;
+  const std::uint64_t looks = translated ? kTranslatedLooks : kTimeoutLooks;
+  return kTimeoutTicks >> SHIM_WAIT_SHIFT | looks >> SHIM_WAIT_SHIFT << 32;
+}
 
 }  // namespace
 
@@ -24,14 +33,15 @@ tl::unexpected<Error> region_gone() {
 }
 
 ShimPresence::ShimPresence(ShimRegion& region, const ShimLayout& layout, GuestVirt base,
-                           const SavedGate& gate)
+                           const SavedGate& gate, GuestRuns runs)
     : region_(region),
       layout_(layout),
       base_(base),
       gate_(gate),
+      timeout_(timeout_of(runs)),
       gate_mapping_(region.memory().mapping(gate.at, gate.ours.size())) {
   (void)region_.memory().read(layout.place, std::as_writable_bytes(std::span(header_)));
-  (void)region_.store(region_.control_at(SHIM_CONTROL_TIMEOUT), kTimeoutTicks);
+  (void)region_.store(region_.control_at(SHIM_CONTROL_TIMEOUT), timeout_);
 }
 
 ShimState ShimPresence::state() const {
@@ -50,7 +60,7 @@ ShimState ShimPresence::look() const {
   const std::uint64_t left = region_.load(region_.control_at(SHIM_CONTROL_LEFT));
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 &&
-                    region_.load(region_.control_at(SHIM_CONTROL_TIMEOUT)) == kTimeoutTicks &&
+                    region_.load(region_.control_at(SHIM_CONTROL_TIMEOUT)) == timeout_ &&
                     std::memcmp(gate_mapping_.data(), gate_.ours.data(), sizeof gate_.ours) == 0 &&
                     region_.begins_with(header_);
   return ours ? ShimState::There : ShimState::Overwritten;
@@ -66,7 +76,7 @@ ShimState ShimPresence::look_by_copies() const {
 ShimState ShimPresence::verdict(const CopiedLook& look, LookTime begun) const {
   const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
   if (left == 1) return ShimState::GuestLeft;
-  const bool ours = left == 0 && look.words[SHIM_CONTROL_TIMEOUT / 8] == kTimeoutTicks &&
+  const bool ours = left == 0 && look.words[SHIM_CONTROL_TIMEOUT / 8] == timeout_ &&
                     look.gate == gate_.ours && look.header == header_;
   if (!ours) return ShimState::Overwritten;
   seen_.store(begun, std::memory_order_relaxed);

@@ -44,9 +44,12 @@ class ShimPresence {
   /// still as it was; and a kernel that starts another one (kexec) tells us before.
   static constexpr auto kSeenFor = std::chrono::milliseconds(2);
 
+  /// How the guest runs: a look at a mailbox takes longer in a translator.
+  enum class GuestRuns : std::uint8_t { OnProcessor, Translated };
   /// `base`: where the guest has the region mapped. Reads the header as it is to be, and writes the
   /// timeout.
-  ShimPresence(ShimRegion& region, const ShimLayout& layout, GuestVirt base, const SavedGate& gate);
+  ShimPresence(ShimRegion& region, const ShimLayout& layout, GuestVirt base, const SavedGate& gate,
+               GuestRuns runs = GuestRuns::OnProcessor);
 
   /// Looks now.
   ShimState state() const;
@@ -100,6 +103,7 @@ class ShimPresence {
   const ShimLayout layout_;
   const GuestVirt base_;
   const SavedGate gate_;
+  const std::uint64_t timeout_;                    // as it is in the guest's memory
   const std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
   HeaderWords header_{};
   mutable std::atomic<ShimState> state_{ShimState::There};
