@@ -84,6 +84,12 @@ class Alone(EndCase):
             self.assertEqual(machine.port.run("rm /tmp/go")[0], 0)
             self.assertRegex((cleaned := clean(machine)).stderr, LEFT, cleaned)
 
+    def test_each_vcpu_in_a_thread(self):
+        self.check_alone(cpus=2)
+
+    def test_vcpus_in_one_thread(self):
+        self.check_alone(accelerator="tcg,thread=single")
+
     @ringside.takes_long
     def test_a_clock_that_counts_instructions(self):
         self.check_alone(accelerator="tcg,thread=single", options=["-icount", "shift=0,sleep=off"])
