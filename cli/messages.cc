@@ -29,8 +29,6 @@ DropWords words_of(dif::DropKind kind) {
     case DropKind::DynamicDirty:
       return {"DYNDIRTY", "dynamic variable ", "drop", " with non-empty dirty list"};
     case DropKind::Speculation: return {"SPEC", "speculative ", "drop", ""};
-    case DropKind::SpeculationBusy:
-      return {"SPECBUSY", "failed ", "speculation", " (available buffer(s) still busy)"};
     case DropKind::SpeculationUnavailable:
       return {"SPECUNAVAIL", "failed ", "speculation", " (no speculative buffer available)"};
     case DropKind::StackString:

@@ -1,7 +1,7 @@
-// The records of several targets in the order of their firing. Each target's come sorted, a
-// TraceData at a time; one that was taken later may hold what fired before the end of another
-// target's, so records wait until every target has been asked after they fired. Used by Output
-// where there is more than one target.
+// The records of several targets in the order of their firing, or of the commit of a speculation,
+// whose records stay together. Each target's come sorted, a TraceData at a time; one that was taken
+// later may hold what fired before the end of another target's, so records wait until every target
+// has been asked after they fired. Used by Output where there is more than one target.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class RecordMerge {
     std::size_t next = 0;
   };
   static std::uint64_t time_of(const std::deque<Queued>& queue) {
-    return queue.front().trace_data.records[queue.front().next].timestamp;
+    return queue.front().trace_data.records[queue.front().next].order();
   }
 
   std::vector<std::deque<Queued>> queues_;

@@ -20,9 +20,8 @@ using dif::ValueKind;
 using ShapeKind = TypeShape::Kind;
 
 constexpr std::array<std::string_view, dif::kDropKinds> kDropNames{
-    "principal",     "aggregation", "dynamic",          "dynamic-rinsing",
-    "dynamic-dirty", "speculation", "speculation-busy", "speculation-unavailable",
-    "stack-string",  "double-error"};
+    "principal",   "aggregation",             "dynamic",      "dynamic-rinsing", "dynamic-dirty",
+    "speculation", "speculation-unavailable", "stack-string", "double-error"};
 
 std::string hexadecimal(Bytes bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";

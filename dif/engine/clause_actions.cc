@@ -87,7 +87,9 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& a
   const std::uint64_t id = TRY(speculation_to_end(run, action));
   const bool beside = run.ecb.commits_beside && run.buffer != nullptr;
   if (beside) std::ranges::copy(run.data, beside_.bytes().begin());
-  firings_.speculations.commit(id, vcpu_, run.out);
+  if (!firings_.speculations.commit(id, run.out.records(), now_, run.out.room())) {
+    run.out.drop_record();
+  }
   if (!beside) return Next::GoOn;
   run.data = run.buffer->reserve(run.ecb.info.id, run.out.room());
   if (run.data.data() == nullptr) {
@@ -99,7 +101,7 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& a
 }
 
 Result<void, Fault> ClauseRunner::discard(Run& run, const Action& action) {
-  firings_.speculations.discard(TRY(speculation_to_end(run, action)), vcpu_);
+  firings_.speculations.discard(TRY(speculation_to_end(run, action)));
   return {};
 }
 

@@ -70,8 +70,6 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext
   if (is_end) {
     firings_.ended.store(true, std::memory_order_relaxed);
     out.set_room(Room::Final);
-    access.take_program();
-    firings_.speculations.copy_committed(vcpu_, out);
   }
   current_ = fired;
   guest_ = &guest;
@@ -91,7 +89,6 @@ void ClauseRunner::count_drops(VcpuOutput& out) {
   out.drop(DropKind::DynamicDirty, dynamic.dirty);
   out.drop(DropKind::DynamicRinse, dynamic.rinsing);
   if (!evaluator_.access().owns_program()) return;  // so it asked for no speculation
-  out.drop(DropKind::SpeculationBusy, firings_.speculations.take_busy());
   out.drop(DropKind::SpeculationUnavailable, firings_.speculations.take_unavailable());
 }
 
@@ -162,7 +159,8 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
     if (next == Next::EndClause) return Outcome::Skipped;
   }
   // A clause may end the very speculation that it records in; its record went with that.
-  const bool gone = run.speculation != 0 && !firings_.speculations.records(run.speculation);
+  const bool gone = run.speculation != 0 && firings_.speculations.state(run.speculation) !=
+                                                SpeculationState::Recording;
   if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
 }

@@ -2,9 +2,9 @@
 //
 // Taking: `half` says which of its two collections a firing fills; each firing reads it once, in
 // its turn. After a change, a lane whose turn was free once has nobody in the old half any more.
-// Cleaning (committed and discarded speculations, erased variables) is due at cleanrate, by the
-// firings' time; the first firing that sees so cleans. It cannot wait for other vCPUs, so those
-// that fire just then are marked, and clean what is theirs when they fire next.
+// Cleaning (of erased variables) is due at cleanrate, by the firings' time; the first firing that
+// sees so cleans. It cannot wait for other vCPUs, so those that fire just then are marked, and
+// clean what is theirs when they fire next.
 #include "dif/engine/engine.h"
 
 #include <algorithm>
@@ -95,7 +95,6 @@ struct Engine::State {
   bool is_due(std::uint64_t now);
   void clean(std::uint32_t vcpu);
   void clean_lane(std::uint32_t vcpu);
-  void copy_committed();
   TraceData take(bool all_records);
 
   static constexpr std::uint64_t kNever = UINT64_MAX;
@@ -134,8 +133,6 @@ void Engine::State::clean(std::uint32_t vcpu) {
     const std::lock_guard turn(lane.turn, std::adopt_lock);
     clean_lane(other);
   }
-  const std::lock_guard program_lock(firings.shared.locks.program());
-  firings.speculations.clean();
 }
 
 /// Cleans the vCPU's own state, in its turn.
@@ -143,25 +140,10 @@ void Engine::State::clean_lane(std::uint32_t vcpu) {
   Lane& lane = *lanes[vcpu];
   lane.has_to_clean.store(false, std::memory_order_relaxed);
   firings.shared.variables.clean(firings.shared.first_vcpu + vcpu);
-  if (!firings.speculations.any_to_copy()) return;
-  const std::lock_guard program_lock(firings.shared.locks.program());
-  firings.speculations.copy_committed(vcpu, filled(lane));
-  firings.speculations.clean();
-}
-
-/// So that the consumer gets what was committed without a firing of each vCPU.
-void Engine::State::copy_committed() {
-  if (!firings.speculations.any_to_copy()) return;
-  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
-    const std::lock_guard turn(lanes[vcpu]->turn);
-    const std::lock_guard program_lock(firings.shared.locks.program());
-    firings.speculations.copy_committed(vcpu, filled(*lanes[vcpu]));
-  }
 }
 
 TraceData Engine::State::take(bool all_records) {
   TraceData trace_data;
-  copy_committed();
   // Before the change: whoever begins after it sees the exit, too.
   trace_data.finished = firings.exit_status().has_value();
   const unsigned old = half.load(std::memory_order_relaxed);

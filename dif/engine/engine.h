@@ -44,6 +44,10 @@ struct Record {
   std::uint32_t vcpu = 0;
   std::uint64_t timestamp = 0;  // ns, the firing's
   std::span<const std::byte> data;
+  std::uint64_t committed = 0;  // ns: when commit() let it out of a speculation, else 0
+
+  /// Where it stands among other records: what was committed together stays together.
+  std::uint64_t order() const { return committed != 0 ? committed : timestamp; }
 };
 
 /// Where one argument of an action lies in Record::data. Code addresses and stacks lie there as
@@ -83,7 +87,6 @@ enum class DropKind : std::uint8_t {
   DynamicRinse,
   DynamicDirty,
   Speculation,
-  SpeculationBusy,
   SpeculationUnavailable,
   StackString,
   DoubleError,
@@ -108,7 +111,7 @@ struct FaultReport {
 /// at belong to the TraceData.
 struct TraceData {
   std::vector<std::vector<std::byte>> storage;  // one buffer per vCPU
-  std::vector<Record> records;                  // merged by timestamp across vCPUs
+  std::vector<Record> records;                  // merged by Record::order() across vCPUs
   std::vector<FaultReport> faults;
   std::uint64_t fault_reports_lost = 0;  // beyond what one take can hold
   /// Changes since the last take, to be merged; a key that several vCPUs had comes once for

@@ -53,9 +53,10 @@ std::optional<std::size_t> RecordBuffer::place_in_ring(std::size_t at, std::size
   return at;
 }
 
-/// Past the record, or the gap's word, at `at`.
+/// Past the record, the group, or the gap's word, at `at`.
 std::size_t RecordBuffer::next_record(std::span<const std::byte> bytes, std::size_t at) const {
   const std::uint32_t ecb = word_at(bytes, at);
+  if (ecb == kGroup) return at + word_at(bytes, at + sizeof ecb);
   return at + (ecb == 0 ? kGapStep : (*shapes_)[ecb].size);
 }
 
@@ -71,14 +72,37 @@ void RecordBuffer::commit(std::uint64_t timestamp) {
   used_ = reserved_at_ + (*shapes_)[reserved_ecb_.value].size;
 }
 
-/// The other buffer is no ring: its records are [0, used_).
-bool RecordBuffer::append(const RecordBuffer& other, Room room) {
-  if (other.used_ == 0) return true;
-  const auto at = place(other.used_, kMostAligned, room);
+/// The bytes that a speculation's buffer takes in a group. It is no ring: its records are
+/// [0, used_).
+std::size_t RecordBuffer::part_size() const {
+  return used_ == 0 ? 0 : sizeof(PartHeader) + round_up(used_, kMostAligned);
+}
+
+bool RecordBuffer::append_group(std::span<const RecordBuffer> buffers, std::uint64_t now,
+                                Room room) {
+  std::size_t size = 0;
+  for (const RecordBuffer& buffer : buffers) size += buffer.part_size();
+  if (size == 0) return true;
+  size += sizeof(GroupHeader);
+  const auto at = size < kGroup ? place(size, kMostAligned, room) : std::nullopt;
   if (!at) return false;
   fill_gap(*at);
-  std::ranges::copy(other.memory_.first(other.used_), memory_.subspan(*at).begin());
-  used_ = *at + other.used_;
+  std::byte* to = memory_.data() + *at;
+  const auto put = [&to](const void* bytes, std::size_t count) {
+    std::memcpy(to, bytes, count);
+    to += count;
+  };
+  const GroupHeader header{kGroup, static_cast<std::uint32_t>(size), now};
+  put(&header, sizeof header);
+  for (std::uint32_t vcpu = 0; vcpu < buffers.size(); ++vcpu) {
+    const RecordBuffer& buffer = buffers[vcpu];
+    if (buffer.used_ == 0) continue;
+    const PartHeader part{vcpu, static_cast<std::uint32_t>(buffer.used_)};
+    put(&part, sizeof part);
+    put(buffer.memory_.data(), buffer.used_);
+    to += round_up(buffer.used_, kMostAligned) - buffer.used_;
+  }
+  used_ = *at + size;
   return true;
 }
 
@@ -93,16 +117,39 @@ void RecordBuffer::drain(std::uint32_t vcpu, std::vector<std::byte>& storage,
   const auto now = memory_.first(used_);
   storage.assign(old.begin(), old.end());
   storage.insert(storage.end(), now.begin(), now.end());
-  for (std::size_t at = 0; at < storage.size(); at = next_record(storage, at)) {
-    if (word_at(storage, at) == 0) continue;
-    Header header;
-    std::memcpy(&header, storage.data() + at, sizeof header);
-    records.push_back({EcbId{header.ecb}, vcpu,
-                       std::uint64_t{header.timestamp_high} << 32 | header.timestamp_low,
-                       std::span<const std::byte>(storage).subspan(
-                           at + kRecordHeaderSize, (*shapes_)[header.ecb].data_size)});
-  }
+  split_records(storage, vcpu, 0, records);
   clear();
+}
+
+void RecordBuffer::split_records(std::span<const std::byte> bytes, std::uint32_t vcpu,
+                                 std::uint64_t committed, std::vector<Record>& records) const {
+  for (std::size_t at = 0; at < bytes.size(); at = next_record(bytes, at)) {
+    const std::uint32_t ecb = word_at(bytes, at);
+    if (ecb == kGroup) split_group(bytes.subspan(at, next_record(bytes, at) - at), records);
+    if (ecb == 0 || ecb == kGroup) continue;
+    Header header;
+    std::memcpy(&header, bytes.data() + at, sizeof header);
+    records.push_back({EcbId{ecb}, vcpu,
+                       std::uint64_t{header.timestamp_high} << 32 | header.timestamp_low,
+                       bytes.subspan(at + kRecordHeaderSize, (*shapes_)[ecb].data_size),
+                       committed});
+  }
+}
+
+void RecordBuffer::split_group(std::span<const std::byte> group,
+                               std::vector<Record>& records) const {
+  GroupHeader header;
+  std::memcpy(&header, group.data(), sizeof header);
+  const std::size_t first = records.size();
+  for (std::size_t at = sizeof header; at < group.size();) {
+    PartHeader part;
+    std::memcpy(&part, group.data() + at, sizeof part);
+    split_records(group.subspan(at + sizeof part, part.size), part.vcpu, header.committed,
+                  records);
+    at += sizeof part + round_up(std::size_t{part.size}, kMostAligned);
+  }
+  std::ranges::stable_sort(records.begin() + static_cast<std::ptrdiff_t>(first), records.end(), {},
+                           &Record::timestamp);
 }
 
 }  // namespace ringside::dif

@@ -1,7 +1,8 @@
 // One buffer of records: a vCPU's principal buffer, or its part of a speculation. Records lie in it
 // as dtrace documents them, so that bufsize and specsize mean what they mean there: a header of 12
 // bytes (EPID, timestamp), then the data; each record begins where its most aligned field asks for,
-// and gaps are filled with words that are no EPID (0).
+// and gaps are filled with words that are no EPID (0). A speculation that was committed is a group:
+// a header, then each vCPU's records as they lay in its buffer.
 // The policy decides what a full buffer does (options.h); whoever reserves counts the drop.
 // Fire context: yes, but for the constructor and drain().
 #pragma once
@@ -45,15 +46,17 @@ class RecordBuffer {
   std::span<std::byte> reserve(EcbId ecb, Room room = Room::Ordinary);
   /// Records what was reserved last.
   void commit(std::uint64_t timestamp);
-  /// Takes in all records of another buffer, or none when they do not fit: false.
-  bool append(const RecordBuffer& other, Room room);
+  /// Takes in what the buffers of a speculation hold, by vCPU, as one group; or nothing when it does
+  /// not fit: false. `now` is the time of the commit. A ring gives a group up whole, too.
+  bool append_group(std::span<const RecordBuffer> buffers, std::uint64_t now, Room room);
   void clear();
 
   bool empty() const { return used_ == 0 && lap_end_ == 0; }
   /// Fill: a record did not fit.
   bool filled() const { return filled_; }
 
-  /// Moves the records out, the oldest first; `storage` gets the bytes that they point at.
+  /// Moves the records out, the oldest first; `storage` gets the bytes that they point at. The
+  /// records of a group stand in the order of their time.
   void drain(std::uint32_t vcpu, std::vector<std::byte>& storage, std::vector<Record>& records);
 
  private:
@@ -62,11 +65,24 @@ class RecordBuffer {
     std::uint32_t timestamp_high = 0, timestamp_low = 0;
   };
   static_assert(sizeof(Header) == kRecordHeaderSize);
+  /// Of a group, and of the records of one vCPU in it. Both begin at a multiple of 8.
+  struct GroupHeader {
+    std::uint32_t mark = 0, size = 0;  // kGroup; bytes with this header
+    std::uint64_t committed = 0;       // when
+  };
+  struct PartHeader {
+    std::uint32_t vcpu = 0, size = 0;  // bytes of records
+  };
+  static constexpr std::uint32_t kGroup = UINT32_MAX;  // where a record has its EPID
 
   std::optional<std::size_t> place(std::size_t size, std::size_t alignment, Room room);
   std::optional<std::size_t> place_in_ring(std::size_t at, std::size_t size);
   void fill_gap(std::size_t end);
   std::size_t next_record(std::span<const std::byte> bytes, std::size_t at) const;
+  std::size_t part_size() const;
+  void split_group(std::span<const std::byte> group, std::vector<Record>& records) const;
+  void split_records(std::span<const std::byte> bytes, std::uint32_t vcpu, std::uint64_t committed,
+                     std::vector<Record>& records) const;
 
   std::span<std::byte> memory_;
   BufferPolicy policy_;

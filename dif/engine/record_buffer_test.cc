@@ -146,34 +146,78 @@ TEST_F(RecordBufferTest, FillKeepsItsReserveForTheEnd) {
   EXPECT_EQ(drain(), (Times{1, 2, 4}));
 }
 
-TEST_F(RecordBufferTest, AppendTakesAllRecordsOrNone) {
-  make(BufferPolicy::Switch, 80);
-  std::vector<std::byte> other_memory(60);
-  RecordBuffer other(other_memory, BufferPolicy::Switch, kShapes);
-  other.reserve(EcbId{1});
-  other.commit(7);
-  std::ranges::fill(other.reserve(EcbId{2}), std::byte{8});
-  other.commit(8);
-  add(1, 1);
+/// Buffers of a speculation with two vCPUs: 7 and 9 are the first one's, 8 the second one's.
+class GroupTest : public RecordBufferTest {
+ protected:
+  GroupTest() {
+    for (unsigned vcpu = 0; vcpu < 2; ++vcpu) {
+      buffers_.emplace_back(speculated_[vcpu], BufferPolicy::Switch, kShapes);
+    }
+    speculate(0, 1, 7);
+    speculate(0, 2, 9);
+    speculate(1, 1, 8);
+  }
+  void speculate(unsigned vcpu, std::uint32_t ecb, std::uint64_t timestamp) {
+    std::ranges::fill(buffers_[vcpu].reserve(EcbId{ecb}), static_cast<std::byte>(timestamp));
+    buffers_[vcpu].commit(timestamp);
+  }
+  /// A header of 16 bytes, and for each vCPU 8 bytes and its records: 12, a gap of 4, 24; and 12,
+  /// to a multiple of 8.
+  static constexpr std::size_t kSize = 16 + 8 + 40 + 8 + 16;
 
-  EXPECT_TRUE(buffer_->append(other, Room::Ordinary)) << "at 16, to 56";
-  EXPECT_FALSE(buffer_->append(other, Room::Ordinary));
-  EXPECT_TRUE(add(2, 9));
+  std::array<std::array<std::byte, 64>, 2> speculated_{};
+  std::vector<RecordBuffer> buffers_;
+};
+
+TEST_F(GroupTest, ComesInTheOrderOfTimeWithItsVcpus) {
+  make(BufferPolicy::Switch, 200);
+  add(1, 1);
+  ASSERT_TRUE(buffer_->append_group(buffers_, 20, Room::Ordinary));
+  add(2, 30);
+  std::vector<std::byte> storage;
+  std::vector<Record> records;
+
+  buffer_->drain(5, storage, records);
+
+  ASSERT_EQ(records.size(), 5u);
+  const std::array<std::array<std::uint64_t, 3>, 5> wanted{
+      {{1, 5, 1}, {7, 0, 20}, {8, 1, 20}, {9, 0, 20}, {30, 5, 30}}};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Record& record = records[i];
+    EXPECT_EQ((std::array<std::uint64_t, 3>{record.timestamp, record.vcpu, record.order()}),
+              wanted[i]);
+    for (const std::byte b : record.data) EXPECT_EQ(b, static_cast<std::byte>(record.timestamp));
+  }
+}
+
+TEST_F(GroupTest, FitsToTheByteOrNotAtAll) {
+  make(BufferPolicy::Switch, 16 + kSize - 1);
+  add(1, 1);
+  EXPECT_FALSE(buffer_->append_group(buffers_, 20, Room::Ordinary));
+  EXPECT_EQ(drain(), Times{1});
+  make(BufferPolicy::Switch, 16 + kSize);
+  add(1, 1);
+  EXPECT_TRUE(buffer_->append_group(buffers_, 20, Room::Ordinary)) << "at 16";
+  EXPECT_FALSE(add(1, 2));
   EXPECT_EQ(drain(), (Times{1, 7, 8, 9}));
 }
 
-TEST_F(RecordBufferTest, AppendToARingGoesInOnePiece) {
-  make(BufferPolicy::Ring, 48);
-  std::vector<std::byte> other_memory(40);
-  RecordBuffer other(other_memory, BufferPolicy::Switch, kShapes);
-  for (std::uint64_t i = 7; i <= 9; ++i) {
-    other.reserve(EcbId{1});
-    other.commit(i);
-  }
-  for (std::uint64_t i = 1; i <= 4; ++i) add(1, i);
+TEST_F(GroupTest, IsNothingWhereNobodyRecorded) {
+  make(BufferPolicy::Switch, 12);
+  for (RecordBuffer& buffer : buffers_) buffer.clear();
 
-  EXPECT_TRUE(buffer_->append(other, Room::Ordinary));
-  EXPECT_EQ(drain(), (Times{4, 7, 8, 9}));
+  EXPECT_TRUE(buffer_->append_group(buffers_, 20, Room::Ordinary));
+
+  EXPECT_TRUE(buffer_->empty());
+}
+
+TEST_F(GroupTest, GoesInAndOutOfARingInOnePiece) {
+  make(BufferPolicy::Ring, kSize + 12);
+  for (std::uint64_t i = 1; i <= 4; ++i) add(1, i);
+  EXPECT_TRUE(buffer_->append_group(buffers_, 20, Room::Ordinary));
+  EXPECT_TRUE(add(1, 21));
+  EXPECT_TRUE(add(1, 22)) << "over the group's header";
+  EXPECT_EQ(drain(), (Times{21, 22}));
 }
 
 }  // namespace

@@ -2,18 +2,7 @@
 
 #include <algorithm>
 
-#include "dif/evaluate/vcpu_output.h"
-
 namespace ringside::dif {
-
-namespace {
-
-bool is_active(SpeculationState state) {
-  return state == SpeculationState::Active || state == SpeculationState::ActiveOne ||
-         state == SpeculationState::ActiveMany;
-}
-
-}  // namespace
 
 Speculations::Speculations(const EngineOptions& options, unsigned vcpus, const RecordShapes& shapes)
     : memory_(std::size_t{options.speculations} * vcpus * options.speculation_size) {
@@ -31,94 +20,46 @@ Speculations::Speculations(const EngineOptions& options, unsigned vcpus, const R
   }
 }
 
-const Speculations::Speculation* Speculations::find(std::uint64_t id) const {
-  return id >= 1 && id <= speculations_.size() ? &speculations_[id - 1] : nullptr;
+SpeculationState Speculations::state(std::uint64_t id) const {
+  const bool known = id >= 1 && id <= speculations_.size();
+  return known ? speculations_[id - 1].state : SpeculationState::Inactive;
 }
 
 Speculations::Speculation* Speculations::find_active(std::uint64_t id) {
-  return is_active(state(id)) ? &speculations_[id - 1] : nullptr;
-}
-
-bool Speculations::Speculation::has_others_than(std::uint32_t one) const {
-  return state == SpeculationState::ActiveMany ||
-         (state == SpeculationState::ActiveOne && vcpu != one);
-}
-
-SpeculationState Speculations::state(std::uint64_t id) const {
-  const Speculation* const found = find(id);
-  return found != nullptr ? found->state : SpeculationState::Inactive;
-}
-
-bool Speculations::records(std::uint64_t id) const {
-  const SpeculationState now = state(id);
-  return now == SpeculationState::ActiveOne || now == SpeculationState::ActiveMany;
+  return state(id) != SpeculationState::Inactive ? &speculations_[id - 1] : nullptr;
 }
 
 std::uint64_t Speculations::allocate() {
-  bool all_active = true;
   for (std::size_t i = 0; i < speculations_.size(); ++i) {
-    SpeculationState& state = speculations_[i].state;
-    if (state == SpeculationState::Inactive) {
-      state = SpeculationState::Active;
-      return i + 1;
-    }
-    all_active = all_active && is_active(state);
+    if (speculations_[i].state != SpeculationState::Inactive) continue;
+    speculations_[i].state = SpeculationState::Active;
+    return i + 1;
   }
-  ++(all_active ? unavailable_ : busy_);
+  ++unavailable_;
   return 0;
 }
 
 RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
   Speculation* const found = find_active(id);
   if (found == nullptr) return nullptr;
-  if (found->state == SpeculationState::Active) {
-    found->state = SpeculationState::ActiveOne;
-    found->vcpu = vcpu;
-  } else if (found->vcpu != vcpu) {
-    found->state = SpeculationState::ActiveMany;
-  }
+  found->state = SpeculationState::Recording;
   return &found->buffers[vcpu];
 }
 
-void Speculations::copy(Speculation& speculation, std::uint32_t vcpu, VcpuOutput& out) {
-  RecordBuffer& buffer = speculation.buffers[vcpu];
-  if (!out.records().append(buffer, out.room())) out.drop_record();
-  buffer.clear();
+bool Speculations::commit(std::uint64_t id, RecordBuffer& principal, std::uint64_t now,
+                          Room room) {
+  Speculation* const found = find_active(id);
+  if (found == nullptr) return true;
+  const bool fits = principal.append_group(found->buffers, now, room);
+  discard(id);
+  return fits;
 }
 
-void Speculations::commit(std::uint64_t id, std::uint32_t vcpu, VcpuOutput& out) {
+void Speculations::discard(std::uint64_t id) {
   Speculation* const found = find_active(id);
   if (found == nullptr) return;
-  const bool elsewhere = found->has_others_than(vcpu);
-  copy(*found, vcpu, out);
-  found->state = elsewhere ? SpeculationState::CommittingMany : SpeculationState::Inactive;
-  if (elsewhere) ++to_copy_;
-}
-
-void Speculations::discard(std::uint64_t id, std::uint32_t vcpu) {
-  Speculation* const found = find_active(id);
-  if (found == nullptr) return;
-  const bool elsewhere = found->has_others_than(vcpu);
-  found->buffers[vcpu].clear();
-  found->state = elsewhere ? SpeculationState::Discarding : SpeculationState::Inactive;
-}
-
-void Speculations::copy_committed(std::uint32_t vcpu, VcpuOutput& out) {
-  for (Speculation& speculation : speculations_) {
-    if (speculation.state == SpeculationState::CommittingMany) copy(speculation, vcpu, out);
-  }
-}
-
-void Speculations::clean() {
-  for (Speculation& speculation : speculations_) {
-    const bool committing = speculation.state == SpeculationState::CommittingMany;
-    if (!committing && speculation.state != SpeculationState::Discarding) continue;
-    const auto empty = [](const RecordBuffer& buffer) { return buffer.empty(); };
-    if (committing && !std::ranges::all_of(speculation.buffers, empty)) continue;
-    for (RecordBuffer& buffer : speculation.buffers) buffer.clear();
-    speculation.state = SpeculationState::Inactive;
-    if (committing) --to_copy_;
-  }
+  for (RecordBuffer& buffer : found->buffers) buffer.clear();
+  found->state = SpeculationState::Inactive;
 }
 
 }  // namespace ringside::dif

@@ -1,23 +1,19 @@
 // Speculative tracing (Dynamic Tracing Guide, "Speculative Tracing"): nspec speculations, each with
 // a buffer of specsize bytes per vCPU. speculation() takes a free one, speculate() leads a clause's
-// record to it, commit() copies what it holds into the principal buffers, discard() throws it away.
+// record to it, commit() copies what it holds into the principal buffer, discard() throws it away.
 //
-// commit() copies the buffer of its own vCPU at once. Other vCPUs' buffers follow when they are
-// next cleaned (cleanrate) or taken; until then the speculation is busy and speculation() does
-// not give it out again. dtrace's state COMMITTING has no place here: a commit holds the program
-// lock, so a commit on the only vCPU that took part is over before anybody can ask.
-// Everything here under the program lock (shared_locks.h), but for any_to_copy().
+// commit() and discard() are over at once, for the buffers of all vCPUs: a firing that records in
+// one keeps the program lock to its end, so nobody is at it. What was committed is one group
+// (record_buffer.h), which the consumer gets whole and in the order of time. dtrace, whose CPUs
+// cannot reach each other's buffers, cleans up later, and has speculations that are busy until then.
+// Everything here under the program lock (shared_locks.h).
 //
-//            speculate()            on another vCPU
-//   Active ------------> ActiveOne ----------------> ActiveMany
-//     |                     | own vCPU                   |
-//     | commit, discard     | commit, discard            | commit: CommittingMany
-//     v                     v                            | discard: Discarding
-//   Inactive <-----------------------------------------  clean()
+//   Inactive --speculation()--> Active --speculate()--> Recording
+//      ^                          | commit(), discard()     |
+//      +--------------------------+-------------------------+
 // Fire context: yes, but for the constructor.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,15 +24,10 @@
 
 namespace ringside::dif {
 
-class VcpuOutput;
-
 enum class SpeculationState : std::uint8_t {
   Inactive,
-  Active,      // nobody speculated yet
-  ActiveOne,   // one vCPU did
-  ActiveMany,  // several did
-  CommittingMany,
-  Discarding,
+  Active,     // nobody speculated yet
+  Recording,  // somebody did
 };
 
 class Speculations {
@@ -47,44 +38,27 @@ class Speculations {
   std::uint64_t allocate();
   /// Where `vcpu` records for the speculation; null when `id` names none that is active.
   RecordBuffer* speculate(std::uint64_t id, std::uint32_t vcpu);
-  /// Ids that name no active speculation are ignored. A copy that does not fit into the principal
-  /// buffer is left out whole and counts one principal drop.
-  void commit(std::uint64_t id, std::uint32_t vcpu, VcpuOutput& out);
-  void discard(std::uint64_t id, std::uint32_t vcpu);
-
-  /// Copies what committed speculations still hold of this vCPU's. They stay busy.
-  void copy_committed(std::uint32_t vcpu, VcpuOutput& out);
-  /// Whether there may be something to copy. Any thread.
-  bool any_to_copy() const { return to_copy_.load(std::memory_order_relaxed) != 0; }
-  /// Frees the speculations that were discarded, and those of which all was copied.
-  void clean();
+  /// Ids that name no active speculation are ignored. False when the group does not fit into the
+  /// principal buffer, which leaves it out whole. `now` is the time of the firing.
+  bool commit(std::uint64_t id, RecordBuffer& principal, std::uint64_t now, Room room);
+  void discard(std::uint64_t id);
 
   std::size_t count() const { return speculations_.size(); }
   SpeculationState state(std::uint64_t id) const;
-  /// Whether speculate() led records to it that still wait to be committed or discarded.
-  bool records(std::uint64_t id) const;
-  /// Calls of allocate() that found none because all were active, since the last call.
+  /// Calls of allocate() that found none, since the last call.
   std::uint64_t take_unavailable() { return std::exchange(unavailable_, 0); }
-  /// Or because those that were not active had not been cleaned.
-  std::uint64_t take_busy() { return std::exchange(busy_, 0); }
 
  private:
   struct Speculation {
     SpeculationState state = SpeculationState::Inactive;
-    std::uint32_t vcpu = 0;             // ActiveOne: which
     std::vector<RecordBuffer> buffers;  // by vCPU
-
-    bool has_others_than(std::uint32_t vcpu) const;  // whether other vCPUs have recorded
   };
 
-  const Speculation* find(std::uint64_t id) const;
   Speculation* find_active(std::uint64_t id);
-  void copy(Speculation& speculation, std::uint32_t vcpu, VcpuOutput& out);
 
   LazyMemory memory_;
   std::vector<Speculation> speculations_;
-  std::uint64_t unavailable_ = 0, busy_ = 0;
-  std::atomic<std::uint32_t> to_copy_ = 0;  // speculations in CommittingMany
+  std::uint64_t unavailable_ = 0;
 };
 
 }  // namespace ringside::dif

@@ -2,15 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "dif/evaluate/vcpu_output.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {
 namespace {
 
 using namespace testing;
-
-constexpr std::uint64_t kClean = 1'000;
 
 /// An object that calls speculation().
 Difo speculation() {
@@ -22,8 +19,7 @@ class SpeculationTest : public FireFixture {
  protected:
   /// Starts with these probes: kBegin takes a speculation and traces its id; probe 10 speculates a
   /// trace of arg1 in speculation arg0; 11 commits arg0, 12 discards it.
-  void start_speculating(EngineOptions options = {}) {
-    options.clean_interval = kClean;
+  void start_speculating(EngineOptions options = {}, unsigned vcpus = 2) {
     const Difo id = builtin(Builtin::Arg0), value = builtin(Builtin::Arg1);
     start(program({trace(speculation()),
                    clause({action(ActionKind::Speculate, {id}), action(ActionKind::Trace, {value}),
@@ -31,7 +27,7 @@ class SpeculationTest : public FireFixture {
                    clause({action(ActionKind::Commit, {id})}),
                    clause({action(ActionKind::Discard, {id})}), trace(constant(99)),
                    trace(load_variable(Opcode::Ldgs, VariableScope::Global))}),
-          {kBegin, kSpeculate, kCommit, kDiscard, kEnd, kProbe}, options);
+          {kBegin, kSpeculate, kCommit, kDiscard, kEnd, kProbe}, options, vcpus);
   }
   void on(ProbeId probe, std::uint64_t id, std::uint64_t value = 0, std::uint32_t vcpu = 0,
           std::uint64_t timestamp = 1) {
@@ -106,7 +102,6 @@ TEST_F(SpeculationTest, WhenAllAreActiveThereIsNoneAvailable) {
 
   EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 2, 0, 0}));
   EXPECT_EQ(drops(trace_data, DropKind::SpeculationUnavailable), 2u);
-  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 0u);
 }
 
 TEST_F(SpeculationTest, NoneAtAllIsNoneAvailable) {
@@ -116,39 +111,59 @@ TEST_F(SpeculationTest, NoneAtAllIsNoneAvailable) {
   EXPECT_EQ(drops(engine_->take_quiescent(), DropKind::SpeculationUnavailable), 1u);
 }
 
-TEST_F(SpeculationTest, OneOfSeveralVcpusIsBusyUntilItIsCleaned) {
+TEST_F(SpeculationTest, ACommitTakesWhatAllVcpusRecordedInTheOrderOfTime) {
+  start_speculating({.speculations = 2}, 3);
+  fire(kBegin, 1);
+  fire(kBegin, 1);
+  on(kSpeculate, 1, 11, 2, 2);
+  on(kSpeculate, 2, 21, 0, 3);
+  on(kSpeculate, 1, 12, 0, 4);
+  on(kSpeculate, 2, 22, 1, 5);
+  on(kSpeculate, 1, 13, 1, 6);
+  on(kSpeculate, 1, 14, 2, 7);
+  on(kCommit, 1, 0, 1, 8);
+  on(kSpeculate, 2, 23, 2, 9);
+  on(kCommit, 2, 0, 0, 10);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 2, 11, 12, 13, 14, 21, 22, 23}));
+  std::vector<std::uint32_t> vcpus;
+  for (const Record& record : trace_data.records) vcpus.push_back(record.vcpu);
+  EXPECT_EQ(vcpus, (std::vector<std::uint32_t>{0, 0, 2, 0, 1, 2, 0, 1, 2}));
+}
+
+TEST_F(SpeculationTest, NoRecordOfAnotherVcpuStandsAmongThoseOfACommit) {
   start_speculating();
   fire(kBegin, 1);
   on(kSpeculate, 1, 7, 0, 2);
-  on(kSpeculate, 1, 8, 1, 3);
-  on(kCommit, 1, 0, 0, 4);
-  fire(kBegin, 5);
-  on(kSpeculate, 1, 9, 0, 6);  // no longer active
-  fire(kBegin, 1 + kClean);    // cleans first
+  fire(kProbe, 3, 1);
+  on(kSpeculate, 1, 8, 1, 4);
+  fire(kProbe, 5, 1);
+  on(kCommit, 1, 0, 0, 6);
+  fire(kProbe, 7, 1);
+
+  EXPECT_EQ(numbers(engine_->take_quiescent()), (std::vector<std::int64_t>{1, 1, 1, 7, 8, 1}));
+}
+
+TEST_F(SpeculationTest, OneThatSeveralVcpusEndedIsFreeAtOnce) {
+  start_speculating();
+  for (const ProbeId end : {kCommit, kDiscard}) {
+    fire(kBegin, 1);
+    on(kSpeculate, 1, 7, 0, 2);
+    on(kSpeculate, 1, 8, 1, 3);
+    on(end, 1, 0, 0, 4);
+    on(kSpeculate, 1, 9, 0, 5);  // no longer active
+    on(kCommit, 1, 0, 1, 6);
+  }
 
   const TraceData trace_data = engine_->take_quiescent();
 
-  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 7, 8, 0, 1}));
-  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 1u);
+  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 7, 8, 1}));
   EXPECT_EQ(drops(trace_data, DropKind::SpeculationUnavailable), 0u);
 }
 
-TEST_F(SpeculationTest, ADiscardOfSeveralVcpusIsBusyUntilItIsCleaned) {
-  start_speculating();
-  fire(kBegin, 1);
-  on(kSpeculate, 1, 8, 1, 3);
-  on(kDiscard, 1, 0, 0, 4);  // its only data are vCPU 1's
-  fire(kBegin, 5);
-  fire(kBegin, 1 + kClean);
-  on(kCommit, 1, 0, 1, 2 + kClean);
-
-  const TraceData trace_data = engine_->take_quiescent();
-
-  EXPECT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 0, 1}));
-  EXPECT_EQ(drops(trace_data, DropKind::SpeculationBusy), 1u);
-}
-
-TEST_F(SpeculationTest, WhatWasCommittedIsHandedOverEvenBeforeItIsCleaned) {
+TEST_F(SpeculationTest, WhatAnotherVcpuCommittedIsHandedOver) {
   start_speculating();
   fire(kBegin, 1);
   on(kSpeculate, 1, 8, 1, 3);
@@ -261,40 +276,6 @@ TEST_F(SpeculationTest, ARecordBesideACommitComesAfterIt) {
   ASSERT_EQ(numbers(trace_data), (std::vector<std::int64_t>{1, 7, 8}));
   EXPECT_EQ(number(trace_data.records[2], 1), 9);
   EXPECT_EQ(engine_->exit_status(), 9);
-}
-
-TEST(Speculations, StatesFollowTheVcpusThatTakePart) {
-  const RecordShapes shapes(1, RecordShape{16, 4, 4});
-  Speculations speculations({.speculations = 1}, 2, shapes);
-  std::array<std::byte, 64> memory{};
-  RecordBuffer records(memory, BufferPolicy::Switch, shapes);
-  VcpuOutput out({}, records);
-  EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
-  ASSERT_EQ(speculations.allocate(), 1u);
-  EXPECT_EQ(speculations.state(1), SpeculationState::Active);
-  EXPECT_NE(speculations.speculate(1, 1), nullptr);
-  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
-  RecordBuffer* const elsewhere = speculations.speculate(1, 1);
-  ASSERT_NE(elsewhere, nullptr);
-  ASSERT_NE(elsewhere->reserve(EcbId{0}).data(), nullptr);
-  elsewhere->commit(5);
-  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveOne);
-  EXPECT_NE(speculations.speculate(1, 0), nullptr);
-  EXPECT_EQ(speculations.state(1), SpeculationState::ActiveMany);
-  speculations.commit(1, 0, out);
-  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany);
-  speculations.discard(1, 0);
-  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany) << "too late";
-  EXPECT_EQ(speculations.allocate(), 0u);
-  EXPECT_EQ(speculations.take_busy(), 1u);
-  speculations.clean();
-  EXPECT_EQ(speculations.state(1), SpeculationState::CommittingMany) << "vCPU 1's are not copied";
-  EXPECT_TRUE(speculations.any_to_copy());
-  speculations.copy_committed(1, out);
-  EXPECT_FALSE(records.empty());
-  speculations.clean();
-  EXPECT_EQ(speculations.state(1), SpeculationState::Inactive);
-  EXPECT_FALSE(speculations.any_to_copy());
 }
 
 }  // namespace

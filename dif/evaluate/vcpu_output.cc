@@ -10,20 +10,18 @@ namespace {
 
 constexpr std::size_t kMostFaults = 4096;
 
-/// Merges the vCPUs' records by timestamp. Within one vCPU the firing order stays even where a
-/// guest's clock went backward, which sorting would not keep.
+/// Merges the vCPUs' records. Within one vCPU their order stays even where a guest's clock went
+/// backward, which sorting would not keep; so groups stay whole, too.
 std::vector<Record> merge_records(std::vector<std::vector<Record>> runs) {
   if (runs.size() == 1) return std::move(runs.front());
   struct Cursor {
     std::size_t run, at;
-    std::uint64_t timestamp;
-    bool operator>(const Cursor& o) const {
-      return timestamp != o.timestamp ? timestamp > o.timestamp : run > o.run;
-    }
+    std::uint64_t order;
+    bool operator>(const Cursor& o) const { return order != o.order ? order > o.order : run > o.run; }
   };
   std::priority_queue<Cursor, std::vector<Cursor>, std::greater<>> queue;
   const auto advance = [&](std::size_t run, std::size_t at) {
-    if (at < runs[run].size()) queue.push({run, at, runs[run][at].timestamp});
+    if (at < runs[run].size()) queue.push({run, at, runs[run][at].order()});
   };
   std::vector<Record> merged;
   for (std::size_t run = 0; run < runs.size(); ++run) advance(run, 0);
