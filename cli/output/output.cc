@@ -62,6 +62,24 @@ bool is_pair(const dif::ProbeDescription& entry, const dif::ProbeDescription& le
 
 }  // namespace
 
+/// "line 3 (tick-1s)"
+std::string clause_text(const dif::Clause& clause) {
+  const std::string probe = clause.probes.empty() ? "" : clause.probes[0].to_string();
+  return fmt::format("line {} ({}{})", clause.line,
+                     probe.substr(std::min(probe.find_first_not_of(':'), probe.size())),
+                     clause.probes.size() > 1 ? ", ..." : "");
+}
+
+/// "printa(), clear()": what the consumer does for it. exit() ends tracing by itself.
+std::string orders_of(const dif::Clause& clause) {
+  std::string text;
+  for (const dif::Action& action : clause.actions) {
+    if (!dif::is_order(action.kind) || action.kind == dif::ActionKind::Exit) continue;
+    text += fmt::format("{}{}()", text.empty() ? "" : ", ", dif::action_info(action.kind).name);
+  }
+  return text;
+}
+
 Output::Source::Source(const ProgramView& program)
     : view(&program),
       aggregations(program.program().aggregations, &program),
@@ -207,6 +225,7 @@ void Output::write_faults(const dif::TraceData& trace_data) {
 
 void Output::write_drops(const dif::TraceData& trace_data) {
   if (structured_) structured_->select(view());
+  count_clause_drops(trace_data);
   auto& drops = source_->drops;
   auto& all_drops = source_->all_drops;
   if (drops.size() < trace_data.drops.size()) drops.resize(trace_data.drops.size());
@@ -220,11 +239,44 @@ void Output::write_drops(const dif::TraceData& trace_data) {
       const auto kind = static_cast<dif::DropKind>(index);
       const auto number = static_cast<unsigned>(cpu);
       if (structured_) {
-        structured_->drop({number, kind, count, all_drops[cpu][index],
-                           told(drop_text(kind, count, number, settings_->drop_tags))});
+        StructuredOutput::Drop drop{number,
+                                    kind,
+                                    count,
+                                    all_drops[cpu][index],
+                                    told(drop_text(kind, count, number, settings_->drop_tags)),
+                                    {}};
+        for (const dif::ClauseDrops& each : trace_data.clause_drops) {
+          if (each.vcpu == cpu && each.kind == kind) drop.clauses.push_back(each);
+        }
+        structured_->drop(drop);
       }
     }
   }
+}
+
+void Output::count_clause_drops(const dif::TraceData& trace_data) {
+  const auto& clauses = view().program().clauses;
+  for (const dif::ClauseDrops& each : trace_data.clause_drops) {
+    if (each.clause >= clauses.size()) continue;
+    for (auto* counts : {&source_->clause_drops, &source_->lost_orders}) {
+      counts->resize(clauses.size());
+      const bool counts_here =
+          counts == &source_->clause_drops || !orders_of(clauses[each.clause]).empty();
+      if (counts_here) (*counts)[each.clause] += each.count;
+    }
+  }
+}
+
+std::vector<std::string> Output::drops_by_clause(std::size_t target) const {
+  const Source& source = *sources_[target];
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < source.clause_drops.size(); ++i) {
+    const std::uint64_t count = source.clause_drops[i];
+    if (count == 0) continue;
+    lines.push_back(fmt::format("{} drop{} of {}", count, count == 1 ? "" : "s",
+                                clause_text(source.view->program().clauses[i])));
+  }
+  return lines;
 }
 
 /// The bytes of an action's recorded arguments, in order. Fields are ours, sizes are not trusted.
@@ -417,6 +469,14 @@ void Output::append_drops(std::vector<std::string>& lines) {
     if (!is_per_cpu(kind) && together > 0) {
       lines.push_back(told(drop_text(kind, together, 0, settings_->drop_tags)));
     }
+  }
+  for (std::size_t i = 0; i < source_->lost_orders.size(); ++i) {
+    const std::uint64_t count = std::exchange(source_->lost_orders[i], 0);
+    if (count == 0) continue;
+    const dif::Clause& clause = view().program().clauses[i];
+    lines.push_back(
+        told(fmt::format("{} of these {} of {}: {} was not done", count, count == 1 ? "is" : "are",
+                         clause_text(clause), orders_of(clause))));
   }
 }
 

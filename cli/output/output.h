@@ -77,6 +77,8 @@ class Output {
   std::vector<std::string> take_drops();
   /// All drops of a target so far.
   std::uint64_t drops(std::size_t target) const;
+  /// Those of them that clauses had, a line each: "993 drops of line 1 (tick-1000)".
+  std::vector<std::string> drops_by_clause(std::size_t target) const;
 
  private:
   Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink);
@@ -113,6 +115,8 @@ class Output {
     std::vector<CpuFlow> flows;  // by CPU: flowindent's columns
     std::vector<std::array<std::uint64_t, dif::kDropKinds>> drops;  // by CPU, not yet taken
     std::vector<std::array<std::uint64_t, dif::kDropKinds>> all_drops;
+    std::vector<std::uint64_t> clause_drops;  // by clause; empty while there are none
+    std::vector<std::uint64_t> lost_orders;   // likewise, of clauses with orders; not yet taken
     bool left = false;
   };
 
@@ -132,6 +136,7 @@ class Output {
   void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
   void write_faults(const dif::TraceData& trace_data);
   void write_drops(const dif::TraceData& trace_data);
+  void count_clause_drops(const dif::TraceData& trace_data);
   void append_drops(std::vector<std::string>& lines);
   std::span<const Value> values_of(const Step& step, Bytes data);
 

@@ -340,6 +340,37 @@ TEST_F(OutputTest, DropsAreAddedUpUntilTheyAreTaken) {
   EXPECT_TRUE(output().take_drops().empty());
 }
 
+TEST_F(OutputTest, DropsAreToldByClauseAndLostOrdersByWhatTheyWere) {
+  program_.add({"profile", "", "", "tick-1"}, {action(ActionKind::Trace)});
+  program_.add({"profile", "", "", "tick-2"},
+               {on_aggregation(ActionKind::Printa, 0), on_aggregation(ActionKind::Clear, 0)});
+  program_.add({"profile", "", "", "tick-3"}, {action(ActionKind::Exit)});
+  for (int i = 0; i < 3; ++i) {
+    dif::Clause& clause = program_.mutable_program().clauses[static_cast<std::size_t>(i)];
+    clause.line = i + 1;
+    clause.probes = {{"profile", "", "", "tick-" + std::to_string(i + 1)}};
+  }
+  dif::TraceData trace_data;
+  trace_data.drops.resize(1);
+  trace_data.drops[0][0] = 7;
+  for (const std::uint32_t clause : {0u, 1u, 2u, 77u}) {
+    trace_data.clause_drops.push_back({0, dif::DropKind::Principal, clause, clause + 1});
+  }
+
+  output().consume(trace_data);
+  output().consume(trace_data);
+
+  EXPECT_EQ(output().take_drops(),
+            (std::vector<std::string>{"14 drops on CPU 0",
+                                      "4 of these are of line 2 (profile:::tick-2): printa(), "
+                                      "clear() was not done"}));
+  EXPECT_EQ(output().take_drops(), std::vector<std::string>{});
+  EXPECT_EQ(output().drops_by_clause(0),
+            (std::vector<std::string>{"2 drops of line 1 (profile:::tick-1)",
+                                      "4 drops of line 2 (profile:::tick-2)",
+                                      "6 drops of line 3 (profile:::tick-3)"}));
+}
+
 TEST(Drops, HaveOneSingularAndATag) {
   EXPECT_EQ(drop_text(dif::DropKind::Aggregation, 1, 3, false), "1 aggregation drop on CPU 3");
   EXPECT_EQ(drop_text(dif::DropKind::Principal, 2, 0, true),

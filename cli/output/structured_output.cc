@@ -19,9 +19,15 @@ using dif::TypeShape;
 using dif::ValueKind;
 using ShapeKind = TypeShape::Kind;
 
-constexpr std::array<std::string_view, dif::kDropKinds> kDropNames{
-    "principal",   "aggregation",             "dynamic",      "dynamic-rinsing", "dynamic-dirty",
-    "speculation", "speculation-unavailable", "stack-string", "double-error"};
+constexpr std::array<std::string_view, dif::kDropKinds> kDropNames{"principal",
+                                                                   "aggregation",
+                                                                   "dynamic",
+                                                                   "dynamic-rinsing",
+                                                                   "dynamic-dirty",
+                                                                   "speculation",
+                                                                   "speculation-unavailable",
+                                                                   "stack-string",
+                                                                   "double-error"};
 
 std::string hexadecimal(Bytes bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -331,6 +337,14 @@ void StructuredOutput::drop(const Drop& drop) {
   tree["total"] = drop.total;
   tree["kind"] = std::string(kDropNames[static_cast<std::size_t>(drop.kind)]);
   tree["msg"] = drop.message;
+  const auto& clauses = state_->view->program().clauses;
+  for (const dif::ClauseDrops& each : drop.clauses) {
+    if (each.clause >= clauses.size()) continue;
+    const dif::Clause& clause = clauses[each.clause];
+    Tree item{{"line", clause.line}, {"count", each.count}};
+    if (!clause.probes.empty()) item["probe"] = valid_utf8(clause.probes[0].to_string());
+    tree["clauses"].push_back(std::move(item));
+  }
   state_->writer->record(tree);
 }
 

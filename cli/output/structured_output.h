@@ -42,6 +42,7 @@ class StructuredOutput {
     dif::DropKind kind = dif::DropKind::Principal;
     std::uint64_t count = 0, total = 0;
     std::string message;
+    std::vector<dif::ClauseDrops> clauses;  // which had them, as far as it is known
   };
 
   /// From here on records are of this program and its machine; of all machines, which have the same

@@ -131,6 +131,7 @@ class Structured : public testing_support::OutputFixture {
     trace_data.faults = {{ecb, 0, 12346, 2, {FaultKind::BadAddress, 12, 0x10}}};
     trace_data.drops.resize(1);
     trace_data.drops[0][0] = 7;
+    trace_data.clause_drops = {{0, dif::DropKind::Principal, 0, 6}};
     output().consume(trace_data);
     output().finish();
     return OutputFixture::text();
@@ -197,6 +198,7 @@ TEST_F(Structured, FaultsDropsAndLateAggregationsAreRecords) {
   EXPECT_EQ(probes[2]["kind"], "principal");
   EXPECT_EQ(probes[2]["count"], 7);
   EXPECT_EQ(probes[2]["msg"], "7 drops on CPU 0");
+  EXPECT_EQ(probes[2]["clauses"], Json::parse(R"([{"line": 0, "count": 6}])"));
   EXPECT_EQ(probes[3]["name"], "AGGREGATIONS");
   EXPECT_EQ(probes[3]["output"][0]["aggregation-data"][0]["buckets"],
             Json::parse(R"([{"value": 0, "count": 0}, {"value": 1, "count": 3},

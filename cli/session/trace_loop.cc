@@ -211,7 +211,8 @@ std::vector<Figures> TraceLoop::figures() const {
   std::vector<Figures> all;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const providers::Target& target = targets_[i].target();
-    all.push_back({target.name(), output_.drops(i), target.tracer().statistics()});
+    all.push_back({target.name(), output_.drops(i), output_.drops_by_clause(i),
+                   target.tracer().statistics()});
   }
   return all;
 }

@@ -74,6 +74,7 @@ std::vector<std::string> figures_lines(const Figures& figures) {
       counted(trace.kernel.armed, "place"),
       trace.kernel.jumps == 0 ? "" : fmt::format(", {} by jumps", trace.kernel.jumps),
       trace.kernel.retired, counted(trace.disarmed, "probe")));
+  lines.insert(lines.end(), figures.drops_by_clause.begin(), figures.drops_by_clause.end());
   if (!figures.machine.empty()) {
     lines.push_back("the guest stood still " + trace.pauses.describe() +
                     (trace.left_out == 0

@@ -37,14 +37,14 @@ BENCHMARK(quantize_values);
 void take_keys(benchmark::State& state) {
   const RecordShapes shapes;
   RecordBuffer records({}, BufferPolicy::Switch, shapes);
-  VcpuOutput output({}, records);
+  VcpuOutput output({}, 1, records);
   for (auto _ : state) {
     for (std::uint64_t key = 0; key < 10000; ++key) {
       const auto slot = output.aggregations().find_or_add(0, std::as_bytes(std::span(&key, 1)), 1);
       ++slot.words[0];
     }
     TraceData trace_data;
-    output.take(trace_data);
+    output.take(0, trace_data);
     benchmark::DoNotOptimize(trace_data);
   }
   state.SetItemsProcessed(state.iterations() * 10000);

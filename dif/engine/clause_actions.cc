@@ -66,7 +66,7 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::speculate(Run& run, const Action
   if (buffer == nullptr) return Next::EndClause;
   run.data = buffer->reserve(run.ecb.info.id);
   if (run.data.data() == nullptr) {
-    run.out.drop(DropKind::Speculation);
+    run.out.drop_of(run.ecb.info.clause, DropKind::Speculation);
     return Next::EndClause;
   }
   run.buffer = buffer;
@@ -88,12 +88,12 @@ Result<ClauseRunner::Next, Fault> ClauseRunner::commit(Run& run, const Action& a
   const bool beside = run.ecb.commits_beside && run.buffer != nullptr;
   if (beside) std::ranges::copy(run.data, beside_.bytes().begin());
   if (!firings_.speculations.commit(id, run.out.records(), now_, run.out.room())) {
-    run.out.drop_record();
+    run.out.drop_record(run.ecb.info.clause);
   }
   if (!beside) return Next::GoOn;
-  run.data = run.buffer->reserve(run.ecb.info.id, run.out.room());
+  run.data = run.buffer->reserve(run.ecb.info.id, room_of(run));
   if (run.data.data() == nullptr) {
-    run.out.drop_record();
+    run.out.drop_record(run.ecb.info.clause);
     return Next::EndClause;
   }
   std::ranges::copy(beside_.bytes().first(run.data.size()), run.data.begin());
@@ -271,7 +271,7 @@ Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
   const auto slot =
       buffer.find_or_add(index, key_.bytes().first(key_size), aggregate_words(aggregation));
   if (slot.words.empty()) {
-    run.out.drop(DropKind::Aggregation);
+    run.out.drop_of(run.ecb.info.clause, DropKind::Aggregation);
     return {};
   }
   if (slot.fresh) buffer.set_order(firings_.order.fetch_add(1, std::memory_order_relaxed) + 1);

@@ -159,8 +159,8 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
     if (next == Next::EndClause) return Outcome::Skipped;
   }
   // A clause may end the very speculation that it records in; its record went with that.
-  const bool gone = run.speculation != 0 && firings_.speculations.state(run.speculation) !=
-                                                SpeculationState::Recording;
+  const bool gone = run.speculation != 0 &&
+                    firings_.speculations.state(run.speculation) != SpeculationState::Recording;
   if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
 }
@@ -175,12 +175,12 @@ Result<void, Fault> ClauseRunner::check_time(const Run& run) {
 /// trace for ever; its record is made beside the buffer and dropped.
 bool ClauseRunner::find_room(Run& run) {
   RecordBuffer& buffer = run.out.records();
-  run.data = buffer.reserve(run.ecb.info.id, run.out.room());
+  run.data = buffer.reserve(run.ecb.info.id, room_of(run));
   if (run.data.data() != nullptr) {
     run.buffer = &buffer;
     return true;
   }
-  run.out.drop_record();
+  run.out.drop_record(run.ecb.info.clause);
   const std::uint32_t size = enablings_.shapes()[run.ecb.info.id.value].data_size;
   const bool ends_anyway = options_.buffer_policy == BufferPolicy::Fill;
   if (!run.ecb.exits || ends_anyway || beside_.bytes().size() < size) return false;

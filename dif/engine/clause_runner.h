@@ -99,6 +99,10 @@ class ClauseRunner {
   Result<Outcome, Fault> run_body(Run& run);
   Result<void, Fault> check_time(const Run& run);
   bool find_room(Run& run);
+  Room room_of(const Run& run) const {
+    const bool keeps = options_.buffer_policy == BufferPolicy::Switch;
+    return keeps && run.ecb.orders ? Room::Order : run.out.room();
+  }
   void leave(std::uint64_t status);
   bool leaving() const {
     return firings_.exit.load(std::memory_order_acquire) != Firings::kRunning;

@@ -36,6 +36,10 @@ bool has(const Clause& clause, ActionKind kind) {
   return std::ranges::any_of(clause.actions, [kind](const Action& a) { return a.kind == kind; });
 }
 
+bool orders(const Clause& clause) {
+  return std::ranges::any_of(clause.actions, [](const Action& a) { return is_order(a.kind); });
+}
+
 template <class Visit>
 void for_each_insn(const Clause& clause, Visit visit) {
   const auto visit_all = [&](const Difo& difo) {
@@ -62,6 +66,19 @@ bool fires_alone(const ProbeDescription& name) {
 }
 
 }  // namespace
+
+std::size_t room_for_orders(const Program& program, const EngineOptions& options) {
+  constexpr std::size_t kLeast = 64 << 10, kRecords = 16;
+  if (options.buffer_policy != BufferPolicy::Switch) return 0;
+  std::size_t largest = 0;
+  for (const Clause& clause : program.clauses) {
+    if (!orders(clause)) continue;
+    const RecordLayout layout = layout_record(clause, options.string_size);
+    largest = std::max<std::size_t>(largest, layout.shape.size);
+  }
+  if (largest == 0) return 0;
+  return std::clamp(kRecords * largest, kLeast, std::max(kLeast, options.buffer_size));
+}
 
 Enablings::Enablings(const Program& program, const EngineOptions& options,
                      SharedVariables& variables)
@@ -161,6 +178,7 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   ecb.kind = layout.kind;
   ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
   ecb.exits = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Exit);
+  ecb.orders = layout.kind == RecordKind::Principal && orders(enabled);
   // A record that no buffer can hold is never moved for a commit; exit() is done all the same.
   const bool can_be = layout.shape.size <= options_.buffer_size;
   if (ecb.exits || (ecb.commits_beside && can_be)) {

@@ -25,6 +25,7 @@ struct Ecb {
   std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
   bool commits_beside = false;  // has both commit() and a record of its own
   bool exits = false;           // has exit()
+  bool orders = false;          // has an action that the consumer carries out
 };
 
 struct EnabledProbe {
@@ -35,6 +36,9 @@ struct EnabledProbe {
   /// Its clauses, or ERROR's, come to what the program lock is for (shared_locks.h).
   bool program_first = false;
 };
+
+/// Bytes that the principal buffers of such a program have for orders, beside bufsize.
+std::size_t room_for_orders(const Program& program, const EngineOptions& options);
 
 class Enablings {
  public:

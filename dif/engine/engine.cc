@@ -48,12 +48,15 @@ std::uint64_t enabled_size(const Clause& clause) {
 struct alignas(64) Lane {
   Lane(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
       : records{buffer(firings, memory[0]), buffer(firings, memory[1])},
-        halves{VcpuOutput(firings.enablings.options(), records[0]),
-               VcpuOutput(firings.enablings.options(), records[memory[1].empty() ? 0 : 1])},
+        halves{output(firings, records[0]), output(firings, records[memory[1].empty() ? 0 : 1])},
         runner(firings, vcpu) {}
 
   static RecordBuffer buffer(const Firings& firings, std::span<std::byte> memory) {
     return {memory, firings.enablings.options().buffer_policy, firings.enablings.shapes()};
+  }
+
+  static VcpuOutput output(const Firings& firings, RecordBuffer& records) {
+    return {firings.enablings.options(), firings.enablings.program().clauses.size(), records};
   }
 
   BriefLock turn;
@@ -68,16 +71,17 @@ struct Engine::State {
       : program(std::move(verified)),
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
         firings(program.program(), plan.options, vcpus, std::move(share)),
-        memory(plan.options.buffer_size * vcpus * (switches() ? 2 : 1)) {
+        memory(lane_memory() * vcpus * (switches() ? 2 : 1)) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
-    const std::size_t size = std::min(plan.options.buffer_size, memory.bytes().size() / copies);
+    const std::size_t size = std::min(lane_memory(), memory.bytes().size() / copies);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
       const auto first = memory.bytes().subspan(vcpu * size, size);
       const auto second =
           switches() ? memory.bytes().subspan((vcpus + vcpu) * size, size) : std::span<std::byte>();
       lanes.push_back(std::make_unique<Lane>(firings, vcpu, std::array{first, second}));
     }
+    if (switches()) keep_room(std::min(room_for_orders(program.program(), plan.options), size));
   }
 
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
@@ -85,11 +89,18 @@ struct Engine::State {
   /// Which of a lane's collections firings fill; in its turn.
   VcpuOutput& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
 
-  void keep_room_for_end() {
+  /// Of one principal buffer.
+  std::size_t lane_memory() const {
+    return plan.options.buffer_size + room_for_orders(program.program(), plan.options);
+  }
+
+  void keep_room(std::size_t bytes) {
     for (const auto& lane : lanes) {
-      for (RecordBuffer& buffer : lane->records)
-        buffer.set_reserve(firings.enablings.end_reserve());
+      for (RecordBuffer& buffer : lane->records) buffer.set_reserve(bytes);
     }
+  }
+  void keep_room_for_end() {
+    if (!switches()) keep_room(firings.enablings.end_reserve());
   }
 
   bool is_due(std::uint64_t now);
@@ -155,7 +166,9 @@ TraceData Engine::State::take(bool all_records) {
     if (lane.records[0].filled()) trace_data.filled.push_back(vcpu);
     buffers.push_back(&lane.records[switches() ? old : 0]);
   }
-  for (const auto& lane : lanes) lane->halves[old].take(trace_data);
+  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
+    lanes[vcpu]->halves[old].take(vcpu, trace_data);
+  }
   order_faults(trace_data);
   if (all_records || switches()) take_records(buffers, plan.options.temporal, trace_data);
   trace_data.storage.resize(lanes.size());

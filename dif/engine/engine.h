@@ -107,6 +107,14 @@ struct FaultReport {
   Fault fault;
 };
 
+/// Drops of one clause, as part of all of its vCPU.
+struct ClauseDrops {
+  std::uint32_t vcpu = 0;
+  DropKind kind = DropKind::Principal;
+  std::uint32_t clause = 0;  // index into Program::clauses
+  std::uint64_t count = 0;
+};
+
 /// All that the consumer takes at once. Records are in firing order per vCPU; the bytes they point
 /// at belong to the TraceData.
 struct TraceData {
@@ -118,6 +126,7 @@ struct TraceData {
   /// each.
   std::vector<AggregateEntry> aggregates;
   std::vector<std::array<std::uint64_t, kDropKinds>> drops;  // per vCPU, since the last take
+  std::vector<ClauseDrops> clause_drops;                     // of those, what a clause lost
   bool finished = false;  // exit() fired; nothing follows but END's records
   /// Fill policy: the vCPUs whose buffer is full; one is enough to end tracing everywhere.
   std::vector<std::uint32_t> filled;

@@ -106,14 +106,67 @@ TEST_F(PolicyTest, ExitActsWithoutRoomForItsRecord) {
   status.result = {ValueKind::Integer, true, 4};
   start(program({trace(constant(1)), clause({action(ActionKind::Exit, {status}),
                                              action(ActionKind::Trace, {status})})}),
-        {kProbe, kProbe}, {.buffer_size = 24});
+        {kProbe, kProbe}, {.buffer_size = 16, .buffer_policy = BufferPolicy::Ring});
   fire(kProbe);
 
   const TraceData trace_data = engine_->take_quiescent();
 
   EXPECT_EQ(engine_->exit_status(), 3);
-  EXPECT_EQ(numbers(trace_data), std::vector<std::int64_t>{1});
-  EXPECT_EQ(drops(trace_data, DropKind::Principal), 1u);
+  EXPECT_TRUE(trace_data.records.empty());
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 2u);
+}
+
+class OrdersTest : public PolicyTest {
+ protected:
+  /// kProbe traces arg0, kBegin has something to do for the consumer.
+  void start_with_orders(EngineOptions options) {
+    Action order = action(ActionKind::Setopt, {});
+    order.format = "quiet";
+    order.text = "1";
+    start(program({trace(builtin(Builtin::Arg0)), clause({order})}), {kProbe, kBegin}, options);
+  }
+};
+
+TEST_F(OrdersTest, AreNotDroppedByAFloodOfData) {
+  start_with_orders({.buffer_size = 2 * 24});
+  for (int i = 0; i < 25; ++i) {
+    fire_values(1, 100);
+    fire(kBegin);
+  }
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  const auto orders = std::ranges::count(trace_data.records, EcbId{2}, &Record::ecb);
+  EXPECT_EQ(orders, 25);
+  EXPECT_EQ(trace_data.records.size(), 27u) << "bufsize is what the data has";
+  ASSERT_EQ(trace_data.clause_drops.size(), 1u);
+  EXPECT_EQ(trace_data.clause_drops[0].clause, 0u);
+  EXPECT_EQ(trace_data.clause_drops[0].count, 25u * 100 - 2);
+  EXPECT_EQ(drops(trace_data, DropKind::Principal), 25u * 100 - 2);
+}
+
+TEST_F(OrdersTest, ThatAreTooManyAreDropsOfTheirClause) {
+  start_with_orders({.buffer_size = 24});
+  constexpr std::uint64_t kMany = 10'000;
+  for (std::uint64_t i = 0; i < kMany; ++i) fire(kBegin);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  ASSERT_EQ(trace_data.clause_drops.size(), 1u);
+  EXPECT_EQ(trace_data.clause_drops[0].clause, 1u);
+  EXPECT_EQ(trace_data.records.size() + trace_data.clause_drops[0].count, kMany);
+  EXPECT_TRUE(engine_->take_quiescent().clause_drops.empty()) << "once";
+}
+
+TEST_F(OrdersTest, HaveRoomInEachHalfAndOnEachVcpu) {
+  start_with_orders({.buffer_size = 24});
+  for (int take = 0; take < 4; ++take) {
+    for (const std::uint32_t vcpu : {0u, 1u}) {
+      fire_values(1, 9, vcpu);
+      fire(kBegin, 10, vcpu);
+    }
+    EXPECT_EQ(engine_->take().records.size(), 4u);
+  }
 }
 
 TEST_F(PolicyTest, OnlyFillKeepsRoomForEnd) {

@@ -31,9 +31,9 @@ std::optional<std::size_t> RecordBuffer::place(std::size_t size, std::size_t ali
   const std::size_t at = round_up(used_, alignment);
   if (policy_ == BufferPolicy::Ring) return place_in_ring(at, size);
   const bool fill = policy_ == BufferPolicy::Fill;
-  const bool keeps_room = fill && room != Room::Final;
+  const bool keeps_room = room != (fill ? Room::Final : Room::Order);
   const std::size_t limit = memory_.size() - (keeps_room ? std::min(reserve_, memory_.size()) : 0);
-  const bool full = keeps_room && filled_;
+  const bool full = fill && keeps_room && filled_;
   if (!full && at <= limit && size <= limit - at) return at;
   filled_ = fill;
   return std::nullopt;
@@ -129,10 +129,9 @@ void RecordBuffer::split_records(std::span<const std::byte> bytes, std::uint32_t
     if (ecb == 0 || ecb == kGroup) continue;
     Header header;
     std::memcpy(&header, bytes.data() + at, sizeof header);
-    records.push_back({EcbId{ecb}, vcpu,
-                       std::uint64_t{header.timestamp_high} << 32 | header.timestamp_low,
-                       bytes.subspan(at + kRecordHeaderSize, (*shapes_)[ecb].data_size),
-                       committed});
+    records.push_back(
+        {EcbId{ecb}, vcpu, std::uint64_t{header.timestamp_high} << 32 | header.timestamp_low,
+         bytes.subspan(at + kRecordHeaderSize, (*shapes_)[ecb].data_size), committed});
   }
 }
 
@@ -144,8 +143,7 @@ void RecordBuffer::split_group(std::span<const std::byte> group,
   for (std::size_t at = sizeof header; at < group.size();) {
     PartHeader part;
     std::memcpy(&part, group.data() + at, sizeof part);
-    split_records(group.subspan(at + sizeof part, part.size), part.vcpu, header.committed,
-                  records);
+    split_records(group.subspan(at + sizeof part, part.size), part.vcpu, header.committed, records);
     at += sizeof part + round_up(std::size_t{part.size}, kMostAligned);
   }
   std::ranges::stable_sort(records.begin() + static_cast<std::ptrdiff_t>(first), records.end(), {},

@@ -29,8 +29,9 @@ struct RecordShape {
 /// By EcbId; [0] is no ECB's.
 using RecordShapes = std::vector<RecordShape>;
 
-/// Whether the room that Fill keeps for END may be used.
-enum class Room : std::uint8_t { Ordinary, Final };
+/// Who a record is of. Fill keeps room for END (Final), Switch for what the consumer is told to do
+/// (Order: printa(), clear()...), so that a flood of other records does not drop it.
+enum class Room : std::uint8_t { Ordinary, Order, Final };
 
 class RecordBuffer {
  public:
@@ -38,7 +39,7 @@ class RecordBuffer {
   RecordBuffer(std::span<std::byte> memory, BufferPolicy policy, const RecordShapes& shapes)
       : memory_(memory), policy_(policy), shapes_(&shapes) {}
 
-  /// Fill: bytes that only Room::Final may use.
+  /// Bytes that only Room::Final may use (Fill), or only Room::Order (Switch).
   void set_reserve(std::size_t bytes) { reserve_ = bytes; }
 
   /// Room for a record's data; its data() is null when there is none. Nothing is recorded until
@@ -46,8 +47,8 @@ class RecordBuffer {
   std::span<std::byte> reserve(EcbId ecb, Room room = Room::Ordinary);
   /// Records what was reserved last.
   void commit(std::uint64_t timestamp);
-  /// Takes in what the buffers of a speculation hold, by vCPU, as one group; or nothing when it does
-  /// not fit: false. `now` is the time of the commit. A ring gives a group up whole, too.
+  /// Takes in what the buffers of a speculation hold, by vCPU, as one group; or nothing when it
+  /// does not fit: false. `now` is the time of the commit. A ring gives a group up whole, too.
   bool append_group(std::span<const RecordBuffer> buffers, std::uint64_t now, Room room);
   void clear();
 

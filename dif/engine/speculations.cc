@@ -46,8 +46,7 @@ RecordBuffer* Speculations::speculate(std::uint64_t id, std::uint32_t vcpu) {
   return &found->buffers[vcpu];
 }
 
-bool Speculations::commit(std::uint64_t id, RecordBuffer& principal, std::uint64_t now,
-                          Room room) {
+bool Speculations::commit(std::uint64_t id, RecordBuffer& principal, std::uint64_t now, Room room) {
   Speculation* const found = find_active(id);
   if (found == nullptr) return true;
   const bool fits = principal.append_group(found->buffers, now, room);

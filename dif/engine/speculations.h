@@ -5,8 +5,8 @@
 // commit() and discard() are over at once, for the buffers of all vCPUs: a firing that records in
 // one keeps the program lock to its end, so nobody is at it. What was committed is one group
 // (record_buffer.h), which the consumer gets whole and in the order of time. dtrace, whose CPUs
-// cannot reach each other's buffers, cleans up later, and has speculations that are busy until then.
-// Everything here under the program lock (shared_locks.h).
+// cannot reach each other's buffers, cleans up later, and has speculations that are busy until
+// then. Everything here under the program lock (shared_locks.h).
 //
 //   Inactive --speculation()--> Active --speculate()--> Recording
 //      ^                          | commit(), discard()     |

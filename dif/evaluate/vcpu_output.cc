@@ -17,7 +17,9 @@ std::vector<Record> merge_records(std::vector<std::vector<Record>> runs) {
   struct Cursor {
     std::size_t run, at;
     std::uint64_t order;
-    bool operator>(const Cursor& o) const { return order != o.order ? order > o.order : run > o.run; }
+    bool operator>(const Cursor& o) const {
+      return order != o.order ? order > o.order : run > o.run;
+    }
   };
   std::priority_queue<Cursor, std::vector<Cursor>, std::greater<>> queue;
   const auto advance = [&](std::size_t run, std::size_t at) {
@@ -43,8 +45,11 @@ std::vector<Record> join_records(const std::vector<std::vector<Record>>& runs) {
 
 }  // namespace
 
-VcpuOutput::VcpuOutput(const EngineOptions& options, RecordBuffer& records)
-    : policy_(options.buffer_policy), records_(records), aggregations_(options.aggregation_size) {
+VcpuOutput::VcpuOutput(const EngineOptions& options, std::size_t clauses, RecordBuffer& records)
+    : policy_(options.buffer_policy),
+      records_(records),
+      aggregations_(options.aggregation_size),
+      clause_drops_(clauses) {
   faults_.reserve(kMostFaults);
 }
 
@@ -56,7 +61,7 @@ void VcpuOutput::add_fault(const FaultReport& report) {
   }
 }
 
-void VcpuOutput::take(TraceData& trace_data) {
+void VcpuOutput::take(std::uint32_t vcpu, TraceData& trace_data) {
   aggregations_.for_each([&](const AggregationBuffer::Entry& entry) {
     trace_data.aggregates.push_back({entry.aggregation,
                                      entry.order,
@@ -68,6 +73,14 @@ void VcpuOutput::take(TraceData& trace_data) {
   faults_.clear();
   trace_data.fault_reports_lost += std::exchange(fault_reports_lost_, 0);
   trace_data.drops.push_back(std::exchange(drops_, {}));
+  if (trace_data.drops.back() == Drops{}) return;
+  for (std::uint32_t clause = 0; clause < clause_drops_.size(); ++clause) {
+    for (std::size_t kind = 0; kind < kDropKinds; ++kind) {
+      const std::uint64_t count = std::exchange(clause_drops_[clause][kind], 0);
+      if (count == 0) continue;
+      trace_data.clause_drops.push_back({vcpu, static_cast<DropKind>(kind), clause, count});
+    }
+  }
 }
 
 void take_records(const std::vector<RecordBuffer*>& buffers, bool temporal, TraceData& trace_data) {

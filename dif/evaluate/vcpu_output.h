@@ -17,16 +17,23 @@ namespace ringside::dif {
 class VcpuOutput {
  public:
   /// `records` must outlive this.
-  VcpuOutput(const EngineOptions& options, RecordBuffer& records);
+  VcpuOutput(const EngineOptions& options, std::size_t clauses, RecordBuffer& records);
 
   RecordBuffer& records() { return records_; }
   AggregationBuffer& aggregations() { return aggregations_; }
   void drop(DropKind kind, std::uint64_t count = 1) {
     drops_[static_cast<std::size_t>(kind)] += count;
   }
+  /// This clause lost what it was making.
+  void drop_of(std::uint32_t clause, DropKind kind) {
+    drop(kind);
+    ++clause_drops_[clause][static_cast<std::size_t>(kind)];
+  }
   /// A record found no room. Fill drops nothing but END's: it ends tracing.
-  void drop_record() {
-    if (policy_ != BufferPolicy::Fill || room_ == Room::Final) drop(DropKind::Principal);
+  void drop_record(std::uint32_t clause) {
+    if (policy_ != BufferPolicy::Fill || room_ == Room::Final) {
+      drop_of(clause, DropKind::Principal);
+    }
   }
   void add_fault(const FaultReport& report);
 
@@ -35,7 +42,7 @@ class VcpuOutput {
   void set_room(Room room) { room_ = room; }
 
   /// Moves everything but records out.
-  void take(TraceData& trace_data);
+  void take(std::uint32_t vcpu, TraceData& trace_data);
 
  private:
   BufferPolicy policy_;
@@ -44,7 +51,9 @@ class VcpuOutput {
   AggregationBuffer aggregations_;
   std::vector<FaultReport> faults_;  // capacity is set once: adding does not allocate
   std::uint64_t fault_reports_lost_ = 0;
-  std::array<std::uint64_t, kDropKinds> drops_{};
+  using Drops = std::array<std::uint64_t, kDropKinds>;
+  Drops drops_{};
+  std::vector<Drops> clause_drops_;
 };
 
 /// Moves all vCPUs' records out; `buffers` by vCPU. `temporal`: merged by timestamp, else one vCPU

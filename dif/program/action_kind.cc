@@ -36,6 +36,17 @@ const ActionInfo& action_info(ActionKind kind) {
   return kActions[static_cast<std::size_t>(kind)];
 }
 
+bool is_order(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Exit:
+    case ActionKind::Printa:
+    case ActionKind::System:
+    case ActionKind::Freopen: return true;
+    // What DTrace's library does by itself has a number of ours.
+    default: return action_info(kind).number >= kFirstPrivateAction && records_data(kind);
+  }
+}
+
 std::optional<ActionKind> find_action(std::uint16_t number) {
   const auto* const row = std::ranges::find(kActions, number, &ActionInfo::number);
   return row == std::end(kActions) ? std::nullopt : std::optional(row->kind);

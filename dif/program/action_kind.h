@@ -90,6 +90,10 @@ inline bool records_data(ActionKind kind) {
   return action_info(kind).records != RecordedData::Nothing;
 }
 
+/// Whether it is something that the consumer has to do, by its record. A record that is lost is
+/// then more than data that is missing.
+bool is_order(ActionKind kind);
+
 inline bool dumps_memory(ActionKind kind) {
   return action_info(kind).records == RecordedData::Memory;
 }

@@ -120,7 +120,7 @@ class Instance {
       : firings_(program, options, 1),
         memory_(options.buffer_size),
         records_(memory_.bytes(), options.buffer_policy, firings_.enablings.shapes()),
-        out_(options, records_),
+        out_(options, program.clauses.size(), records_),
         runner_(firings_, 0) {
     std::map<std::string, std::uint32_t> known;
     for (std::uint32_t i = 0; i < program.clauses.size(); ++i) {
@@ -142,7 +142,7 @@ class Instance {
   ClauseRunner& runner() { return runner_; }
   TraceData take() {
     TraceData trace_data;
-    out_.take(trace_data);
+    out_.take(0, trace_data);
     take_records({&records_}, true, trace_data);
     return trace_data;
   }
