@@ -2,6 +2,8 @@
 // temporal.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "dif/engine/buffer_plan.h"
 #include "dif/testing/fire_fixture.h"
 
