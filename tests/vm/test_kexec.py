@@ -15,7 +15,7 @@ import guest
 import ringside
 from made_images import Archive, image_with, initrd_with, static_program
 from patient import why
-from test_attach_qmp import Machine
+from test_attach_qmp import Case, Machine
 from test_storm import TROUBLE, written_memory
 
 # The region that vmm/qemu/qemu_command.h sets aside.
@@ -106,7 +106,7 @@ class Kexec(unittest.TestCase):
                 self.check("fbt:::" + COUNT, image, 2)
 
 
-class CrashKernel(unittest.TestCase):
+class CrashKernel(Case):
     """A guest whose crash kernel (kdump) runs, after the first one crashed on CPU 0. The first one's memory
     is whole, and CPU 1 stands in it."""
 
@@ -130,6 +130,8 @@ class CrashKernel(unittest.TestCase):
             pass
         machine.port.output()
         self.check_report(machine, image)
+        machine.chardevs = machine.owner.chardevs()
+        self.check_counts(machine)
 
     def check_report(self, machine, image):
         release = (guest.images_folder() / image / "release").read_text().strip()

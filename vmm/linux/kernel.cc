@@ -141,6 +141,8 @@ class LinuxKernel final : public Kernel {
   }
 
   Result<std::unique_ptr<Kernel>> open_crashed() const;
+  /// Null in a kernel that was not started by one that crashed.
+  const KernelMemory* crashed() const;
   Result<bool> refresh_modules() override;
   Result<LateModule> admit_module(GuestVirt structure) override;
   void end_set_up() override;
@@ -470,13 +472,18 @@ void Kernel::note_omission(std::string text) {
 
 /// elfcorehdr_addr (kernel/crash_dump.c) is where elfcorehdr= on its command line says, and all
 /// ones in a kernel that was not started so: what the memory says of a crash is forged then.
-Result<std::unique_ptr<Kernel>> LinuxKernel::open_crashed() const {
+const KernelMemory* LinuxKernel::crashed() const {
+  if (!memory_.crashed()) return nullptr;
   const auto header = image_value<std::uint64_t>(memory_, symbols_, "elfcorehdr_addr");
-  const bool is_crash_kernel = header && *header != UINT64_MAX;
-  if (!is_crash_kernel || !memory_.crashed()) {
+  return header && *header != UINT64_MAX ? memory_.crashed().get() : nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> LinuxKernel::open_crashed() const {
+  const KernelMemory* before = crashed();
+  if (before == nullptr) {
     return fail(ErrorCode::NotFound, "this kernel was not started by one that crashed");
   }
-  auto kernel = std::make_unique<LinuxKernel>(*memory_.crashed(), Boot::AnyStage);
+  auto kernel = std::make_unique<LinuxKernel>(*before, Boot::AnyStage);
   TRY(kernel->set_up());
   return kernel;
 }
@@ -486,6 +493,13 @@ Result<std::unique_ptr<Kernel>> open_crashed_kernel(const Kernel& running) {
   const auto* found = dynamic_cast<const LinuxKernel*>(&running);
   if (found != nullptr) return found->open_crashed();
   return fail(ErrorCode::NotFound, "this kernel was not found in a machine");
+}
+
+bool stays_in_crashed_kernel(const Kernel& running, const vmm::GuestMemory& memory,
+                             const Registers& registers) {
+  const auto* found = dynamic_cast<const LinuxKernel*>(&running);
+  const KernelMemory* crashed = found != nullptr ? found->crashed() : nullptr;
+  return crashed != nullptr && runs_on(memory, registers, crashed->table());
 }
 
 Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot) {

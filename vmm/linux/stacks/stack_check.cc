@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/printable.h"
 #include "vmm/linux/constants.h"
+#include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/stacks/stack_size.h"
 #include "vmm/linux/stacks/stack_walk.h"
@@ -274,6 +275,7 @@ class StackCheck::Look {
       return Places();
     }
     if (registers.in_user_mode()) return Places();
+    if (stays_in_crashed_kernel(kernel_, machine_.memory(), registers)) return Places();
     for (const Task& task : tasks_) {
       if (!task.current || !is_on_stack(task, registers.*arch::kStackPointer)) continue;
       Places inside = TRY(words_inside(task, registers.*arch::kStackPointer));
