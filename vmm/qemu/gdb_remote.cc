@@ -147,10 +147,7 @@ Result<void> GdbRemote::receive_more(Deadline deadline) {
   while (check_ && std::chrono::steady_clock::now() < deadline) {
     const Deadline step = std::min(deadline, std::chrono::steady_clock::now() + kCheckEvery);
     if (socket_.wait_for(POLLIN, step)) break;
-    if (auto checked = check_(); !checked) {
-      may_have_lost_one_ = true;
-      return checked;
-    }
+    TRY(check_());
   }
   return socket_.receive(pending_, deadline);
 }
@@ -161,6 +158,7 @@ Result<std::string> GdbRemote::next_answer(Deadline until) {
     std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
     if (!is_stop(packet)) return packet;
+    saw_stop_ = true;
   }
   return out_of_step<std::string>(
       fail(ErrorCode::Invalid, "QEMU's gdbstub reports stops without end"));
@@ -171,7 +169,7 @@ Result<void> GdbRemote::await_stop() {
   for (unsigned stray = 0; stray < kMaxStrayPackets; ++stray) {
     const std::string packet = TRY(next_packet(until));
     if (is_end(packet)) return fail(ErrorCode::MachineGone, "the guest has ended");
-    may_have_lost_one_ = packet.starts_with(kInterrupted);
+    saw_stop_ = packet.starts_with(kInterrupted);
     if (is_stop(packet)) return {};
   }
   return out_of_step<void>(
@@ -186,7 +184,7 @@ Result<void> GdbRemote::expect_ok() {
 }
 
 Result<void> GdbRemote::attach() {
-  may_have_lost_one_ = false;
+  saw_stop_ = false;
   std::string request;
   append_packet(request, "?");
   TRY(socket_.send(request, deadline()));
@@ -253,7 +251,7 @@ void GdbRemote::await_taken() {
 }
 
 Result<Registers> GdbRemote::read_registers(unsigned vcpu) {
-  may_have_lost_one_ = false;
+  saw_stop_ = false;
   std::string request;
   append_packet(request, fmt::format("Hg{:x}", vcpu + 1));  // a thread's number in the stub
   append_packet(request, "g");
@@ -281,7 +279,7 @@ Result<void> GdbRemote::set_addresses(Addresses addresses) {
 }
 
 Result<void> GdbRemote::write_bytes(std::span<const CodeWrite> writes, const GuestMemory& memory) {
-  may_have_lost_one_ = false;
+  saw_stop_ = false;
   // In this order no request goes over what another one, which is still on its way, writes.
   std::vector<CodeWrite> in_order(writes.begin(), writes.end());
   std::ranges::stable_sort(in_order, {}, &CodeWrite::at);

@@ -34,9 +34,10 @@ class GdbRemote {
   /// Asked each half second that an answer takes, where it is set: an error ends the wait.
   using Check = std::function<Result<void>()>;
   void set_check(Check check) { check_ = std::move(check); }
-  /// Whether a request may have been lost: the stub takes the first byte of one for an interrupt,
-  /// and drops the rest, if the guest runs. Then that has stopped it.
-  bool may_have_lost_one() const { return may_have_lost_one_; }
+  /// Whether the stub has told of a stop since the last request began, as of a guest that ran
+  /// though it was paused. If it ran when the request came, its first byte was an interrupt to the
+  /// stub, which has dropped the rest: there is no answer, and the stop is ours.
+  bool saw_stop() const { return saw_stop_; }
 
   /// Connects to the stub of a machine that has not started yet.
   Result<void> attach();
@@ -84,7 +85,7 @@ class GdbRemote {
   Check check_;
   std::string pending_;  // received, from consumed_ on not yet looked at
   std::size_t consumed_ = 0;
-  bool in_step_ = true, may_have_lost_one_ = false;
+  bool in_step_ = true, saw_stop_ = false;
 };
 
 }  // namespace ringside::vmm

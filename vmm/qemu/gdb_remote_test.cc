@@ -389,7 +389,7 @@ TEST(GdbRemote, AsksWhatKeepsAnAnswerAndGivesUpWhereNoneWillCome) {
   ASSERT_FALSE(registers);
   EXPECT_EQ(registers.error().message, "its owner let it run");
   EXPECT_EQ(asked, 2U);
-  EXPECT_TRUE(gdb.may_have_lost_one());
+  EXPECT_TRUE(gdb.saw_stop());
   EXPECT_FALSE(gdb.in_step());
 }
 

@@ -326,6 +326,31 @@ TEST(MonitoredMachine, IsPausedAgainWhereItsOwnerLetsItRunInAPause) {
   EXPECT_TRUE(again->registers(0)) << "by a new connection";
 }
 
+// Libvirt's word of what the owner has done comes late; what QEMU's gdbstub says comes in time.
+TEST(MonitoredMachine, GoesOnWhereComingToItsGdbstubHasStoppedIt) {
+  FakeMonitor qemu;
+  play_translator(qemu, {0});
+  FakeGdbstub stub(qemu, [&](const std::string& request) {
+    if (request == "g") return gdb_packet(std::string(1216, '0'));
+    if (request != "?") return gdb_packet("OK");
+    qemu.set_running(false);
+    return kStopped + gdb_packet("T05thread:01;");
+  });
+  const auto machine = attach_to(qemu);
+  ASSERT_TRUE(machine) << machine.error().message;
+  qemu.set_running(false);
+  {
+    auto paused = PausedMachine::pause(*machine->machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+    qemu.set_running(true);  // its owner, of whom no event has come
+
+    (void)paused->registers(0);
+
+    EXPECT_FALSE(qemu.running());
+  }
+  EXPECT_TRUE(qemu.running());
+}
+
 /// A way to a QEMU that can be lost, as libvirt's is where its daemon starts anew.
 class LossyMonitor final : public Monitor {
  public:

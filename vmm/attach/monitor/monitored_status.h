@@ -68,7 +68,8 @@ class MonitoredStatus final : public MachineStatus {
   Result<void> check_still_stopped();
   /// The same, when something of the guest's keeps us waiting: QEMU is asked, too.
   Result<void> ask_whether_still_stopped();
-  bool was_let_run();
+  /// Somebody has seen that it ran, of which the event may come later.
+  void note_that_it_ran();
   /// Whether a stop that was asked for has not been answered: it comes once the guest's I/O has
   /// ended, and somebody has to let the guest go then.
   bool stop_may_come() const { return stop_may_come_.load(std::memory_order_acquire); }

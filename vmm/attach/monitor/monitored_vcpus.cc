@@ -85,11 +85,24 @@ Result<void> MonitoredVcpus::open_debugger(OpenedIn pause) {
   return connect_debugger(pause);
 }
 
-/// Takes note where bytes of ours have stopped a guest that its owner had let run: it is to go on.
+/// A guest that its owner had let run in this pause, and that bytes of ours have stopped: it is to
+/// go on.
+void MonitoredVcpus::note_own_stop() {
+  parts_.status.note_that_it_ran();
+  stopped_by_us_ = true;
+  if (guardian_) guardian_->hold();
+}
+
 template <class T>
 Result<T> MonitoredVcpus::after_debugger(Result<T> answer) {
-  if (gdb_->may_have_lost_one() && parts_.status.was_let_run()) stopped_by_us_ = true;
+  if (gdb_->saw_stop() && !answer) note_own_stop();
   return answer;
+}
+
+/// While an answer does not come.
+Result<void> MonitoredVcpus::check_pause() {
+  if (gdb_->saw_stop() && !is_stopping_) parts_.status.note_that_it_ran();
+  return parts_.status.ask_whether_still_stopped();
 }
 
 Result<void> MonitoredVcpus::connect_debugger(OpenedIn pause) {
@@ -120,8 +133,10 @@ Result<void> MonitoredVcpus::connect_debugger(OpenedIn pause) {
   }
   const std::string said = TRY(monitor.human(fmt::format("gdbserver chardev:{}", kDebugger)));
   gdb_.emplace(std::move(ours));
-  gdb_->set_check([this] { return parts_.status.ask_whether_still_stopped(); });
-  const auto attached = after_debugger(gdb_->attach());
+  gdb_->set_check([this] { return check_pause(); });
+  const auto attached = gdb_->attach();
+  // To come here stops a guest that runs.
+  if (gdb_->saw_stop() && !stopped_by_us_ && !is_stopping_) note_own_stop();
   if (attached) return {};
   gdb_.reset();
   return fail(attached.error().code, fmt::format("QEMU gives us no gdbserver: {} ({:.100})",
@@ -147,12 +162,14 @@ Result<void> MonitoredVcpus::pause() {
   printed_.clear();
   if (pauses_ == 0 && reach_ != Reach::LookWhileItRuns) {
     if (stop_check_) TRY(stop_check_());
+    is_stopping_ = true;
     const auto stopped = parts_.status.stop_guest([&]() -> Result<void> {
       parts_.mark.set();
       if (!guarded_by_monitor_ && !gdb_) return open_debugger(OpenedIn::OurPause);
       guardian_->hold();
       return {};
     });
+    is_stopping_ = false;
     stopped_by_us_ = stopped && *stopped == MonitoredStatus::Stopped::ByUs;
     if (!stopped && parts_.status.owes_go()) (void)let_go_by_debugger();
     const bool may_stand = parts_.status.stop_may_come() || parts_.status.owes_go();

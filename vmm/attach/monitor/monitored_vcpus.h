@@ -83,6 +83,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   OpenedIn this_pause() const {
     return stopped_by_us_ ? OpenedIn::OurPause : OpenedIn::OwnersPause;
   }
+  Result<void> check_pause();
+  void note_own_stop();
   template <class T>
   Result<T> after_debugger(Result<T> answer);
   Result<Registers> printed_registers(unsigned vcpu);
@@ -106,6 +108,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   std::vector<Registers> printed_;  // in this pause; empty: not asked for yet
   unsigned pauses_ = 0;             // PausedMachines alive
   bool stopped_by_us_ = false, turned_away_ = false;
+  bool is_stopping_ = false;  // a stop that QEMU tells of meanwhile is ours
 };
 
 }  // namespace ringside::vmm
