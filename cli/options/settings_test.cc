@@ -182,7 +182,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     EXPECT_FALSE(option.reason.empty());
   }
   for (const char* const ours :
-       {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate", "maxslow", "pollthreads"}) {
+       {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate", "maxslow", "pollthreads",
+        "rawtext"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

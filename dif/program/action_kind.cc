@@ -42,7 +42,7 @@ bool is_order(ActionKind kind) {
     case ActionKind::Printa:
     case ActionKind::System:
     case ActionKind::Freopen: return true;
-    // What DTrace's library does by itself has a number of ours.
+    // Numbers of ours are those of actions that DTrace's library does by itself.
     default: return action_info(kind).number >= kFirstPrivateAction && records_data(kind);
   }
 }
