@@ -100,8 +100,10 @@ Result<void> report(const CommandLine& line) {
     sink.write(health_text(patient.name, health));
   } else {
     const int indent = line.settings.format == OutputFormat::Json ? 2 : -1;
+    // A terminal gets JSON's own spelling of control characters, not the sink's.
+    const bool ascii = sink.escapes();
     sink.write(
-        health_tree(patient.name, health).dump(indent, ' ', false, Tree::error_handler_t::replace) +
+        health_tree(patient.name, health).dump(indent, ' ', ascii, Tree::error_handler_t::replace) +
         "\n");
   }
   if (!sink.flush() && !sink.problem().empty()) {
