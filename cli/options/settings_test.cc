@@ -181,9 +181,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_FALSE(option.reason.empty());
   }
-  for (const char* const ours :
-       {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate", "maxslow", "pollthreads",
-        "rawtext"}) {
+  for (const char* const ours : {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate",
+                                 "maxslow", "pollthreads", "rawtext"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

@@ -21,7 +21,9 @@ inline std::atomic<EndOrder> end_order{EndOrder::None};
 static_assert(std::atomic<EndOrder>::is_always_lock_free);
 }  // namespace detail
 
-inline EndOrder end_order() { return detail::end_order.load(std::memory_order_relaxed); }
+inline EndOrder end_order() {
+  return detail::end_order.load(std::memory_order_relaxed);
+}
 /// For who reads the signals, and for tests.
 inline void set_end_order(EndOrder order) {
   detail::end_order.store(order, std::memory_order_relaxed);
