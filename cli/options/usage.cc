@@ -23,16 +23,7 @@ constexpr std::string_view kSynopsis =
     "\n"
     "\twhere % is a predicate and an action in D, either of which may be missing\n";
 
-}  // namespace
-
-std::string usage_text() {
-  return fmt::format("Usage: {} {}", program_name(), kSynopsis);
-}
-
-std::string help_text() {
-  return fmt::format("Usage: {0} [options] [script arguments]\n       {0} COMMAND ...\n",
-                     program_name()) +
-         R"(
+constexpr std::string_view kHelp = R"(
 Commands; without one, a program is traced:
   vms               list the machines of this host that there are to attach to
   why TARGET        what the CPUs and tasks of a guest that hangs do, who waits
@@ -118,6 +109,16 @@ with -c or --after-boot once it has booted:
   --boot auto|pvh|bzimage   how a kernel file is started
   --kvm-device PATH         instead of /dev/kvm
 )";
+
+}  // namespace
+
+std::string usage_text() {
+  return fmt::format("Usage: {} {}", program_name(), kSynopsis);
+}
+
+std::string help_text() {
+  return fmt::format("Usage: {0} [options] [script arguments]\n       {0} COMMAND ...\n{1}",
+                     program_name(), kHelp);
 }
 
 }  // namespace ringside::cli

@@ -20,8 +20,8 @@ class KeyedSlots {
 
    private:
     friend KeyedSlots;
-    std::atomic<std::uint64_t> key = kFree;
-    std::atomic<std::uint64_t> since = 0;
+    std::atomic<std::uint64_t> key_ = kFree;
+    std::atomic<std::uint64_t> since_ = 0;
   };
   struct Claim {
     Slot* slot = nullptr;    // null: others hold all that the key may have
@@ -48,7 +48,7 @@ class KeyedSlots {
     }
     for (std::size_t tries = 0; tries < kWays; ++tries) {
       Slot& oldest = oldest_of(first);
-      const std::uint64_t seen = oldest.key.load(std::memory_order_relaxed);
+      const std::uint64_t seen = oldest.key_.load(std::memory_order_relaxed);
       if (seen != kBusy && hold(oldest, seen)) return {&oldest, true};
     }
     return {};
@@ -56,18 +56,18 @@ class KeyedSlots {
 
   /// Ends the hold: the slot is the key's, from now on.
   void keep(Slot& slot, std::uint64_t key) {
-    slot.since.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
-    slot.key.store(key, std::memory_order_release);
+    slot.since_.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+    slot.key_.store(key, std::memory_order_release);
   }
   /// The same, and nobody's.
-  void free(Slot& slot) { slot.key.store(kFree, std::memory_order_release); }
+  void free(Slot& slot) { slot.key_.store(kFree, std::memory_order_release); }
 
  private:
   static constexpr std::uint64_t kFree = 0, kBusy = 1;
 
   static bool is_key(std::uint64_t key) { return key != kFree && key != kBusy; }
   static bool hold(Slot& slot, std::uint64_t seen) {
-    return slot.key.compare_exchange_strong(seen, kBusy, std::memory_order_acquire);
+    return slot.key_.compare_exchange_strong(seen, kBusy, std::memory_order_acquire);
   }
   std::size_t first_way(std::uint64_t key) const {
     // Without a secret: keys that collide displace each other, which is the guest's own loss.
@@ -78,8 +78,8 @@ class KeyedSlots {
   static Slot& oldest_of(Slot* first) {
     Slot* oldest = first;
     for (std::size_t way = 1; way < kWays; ++way) {
-      const auto since = first[way].since.load(std::memory_order_relaxed);
-      if (since < oldest->since.load(std::memory_order_relaxed)) oldest = &first[way];
+      const auto since = first[way].since_.load(std::memory_order_relaxed);
+      if (since < oldest->since_.load(std::memory_order_relaxed)) oldest = &first[way];
     }
     return *oldest;
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "vmm/base/printable.h"
@@ -106,10 +107,13 @@ std::string no_such_domain(std::string_view uri, const DomainTarget& target,
   for (std::string& name : names) name = printable(name);
   std::ranges::sort(names);
   const std::string nearest = similar_name(target.domain, names, std::identity());
-  const std::size_t shown = std::min(names.size(), kMost);
+  const std::span<const std::string> shown =
+      std::span<const std::string>(names).first(std::min(names.size(), kMost));
   text += names.empty() ? "; it has none" : "; it has ";
-  text += fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  text += fmt::format("{}", fmt::join(shown, ", "));
+  if (shown.size() < names.size()) {
+    text += fmt::format(" and {} more", names.size() - shown.size());
+  }
   if (target.uri.empty()) text += "; another connection is named as qemu:///system?name=NAME";
   return text + did_you_mean(nearest);
 }

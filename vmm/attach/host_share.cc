@@ -46,7 +46,7 @@ Mounts find_mounts(const std::string& proc) {
     while (words >> word && word != "-") {
     }
     words >> type >> device >> options;
-    options = "," + options + ",";
+    options.insert(0, ",").push_back(',');
     if (type == "cgroup2" && found.second.empty()) found.second = folder;
     if (type == "cgroup" && options.find(",cpu,") != options.npos) found.first = folder;
   }

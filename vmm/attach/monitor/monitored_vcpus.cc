@@ -212,7 +212,7 @@ void MonitoredVcpus::pause_is_over() {
 Result<void> MonitoredVcpus::let_go_by_debugger() {
   if (!gdb_) return fail(ErrorCode::NotFound, "there is no way to the machine");
   TRY(gdb_->forget_stops());
-  const auto stopped = gdb_->pause();  // Io where it stands still already
+  auto stopped = gdb_->pause();  // Io where it stands still already
   if (!stopped && !gdb_->in_step()) return stopped;
   TRY(gdb_->resume());
   parts_.status.note_that_it_went();
