@@ -18,7 +18,7 @@ namespace {
 constexpr GuestVirt kModulesNear = arch::kKernelImage.wrapping_add(arch::kSmallKernelImageSize);
 constexpr GuestVirt kModulesFar = arch::kKernelImage.wrapping_add(arch::kKernelImageSize);
 constexpr std::uint64_t kRoomWanted = 64 << 20;
-constexpr unsigned kBrokenPauses = 50;  // by the guest's owner
+constexpr unsigned kMostBrokenPauses = 50;  // of pauses that are broken by the guest's owner
 /// CPU_ENTRY_AREA_RO_IDT: where every CPU's IDTR points, also in the user half
 /// (arch/x86/include/asm/cpu_entry_area.h, 4.15 and later).
 constexpr GuestVirt kIdtOfCpus{0xffff'fe00'0000'0000};
@@ -109,7 +109,7 @@ Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
     vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
     auto installed = vmm::Shim::install(paused, place, facts);
     const bool is_broken = !installed && installed.error().code == ErrorCode::NotFound;
-    if (!is_broken || tries == kBrokenPauses) return installed;
+    if (!is_broken || tries == kMostBrokenPauses) return installed;
   }
 }
 
