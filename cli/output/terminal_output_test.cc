@@ -4,6 +4,9 @@
 #include <pty.h>
 #include <termios.h>
 
+#include <span>
+#include <vector>
+
 #include "cli/output/fake_program_for_tests.h"
 #include "dif/program/insn.h"
 
@@ -42,8 +45,8 @@ class TerminalOutput : public testing::Test {
     return *output_;
   }
   void fire(dif::EcbId ecb, std::string_view data) {
-    std::vector<std::byte> bytes(data.size());
-    std::memcpy(bytes.data(), data.data(), data.size());
+    const auto given = std::as_bytes(std::span(data));
+    std::vector<std::byte> bytes(given.begin(), given.end());
     dif::TraceData trace_data;
     trace_data.records.push_back({ecb, 0, 0, bytes});
     output().consume(trace_data);
