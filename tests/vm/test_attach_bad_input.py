@@ -66,8 +66,8 @@ class NoMachine(Case):
     def test_paths_that_are_no_socket(self):
         (self.folder / "file").touch()
         for path in (self.folder, self.folder / "file"):
-            self.check_refused(f"qmp:{path}", f"{path} is no socket: name what QEMU was given with"
-                                              " -qmp unix:PATH")
+            self.check_refused(f"qmp:{path}", f"{path} is no socket: name the one that QEMU makes by"
+                                              " -qmp unix:PATH,server=on,wait=off")
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(str(self.qmp))
         self.check_refused(f"qmp:{self.qmp}", f"nobody listens at {self.qmp}: its QEMU has ended")
