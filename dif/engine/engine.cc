@@ -71,6 +71,7 @@ struct Engine::State {
       : program(std::move(verified)),
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
         firings(program.program(), plan.options, vcpus, std::move(share)),
+        order_room(room_for_orders(program.program(), plan.options)),
         memory(lane_memory() * vcpus * (switches() ? 2 : 1)) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
@@ -81,7 +82,7 @@ struct Engine::State {
           switches() ? memory.bytes().subspan((vcpus + vcpu) * size, size) : std::span<std::byte>();
       lanes.push_back(std::make_unique<Lane>(firings, vcpu, std::array{first, second}));
     }
-    if (switches()) keep_room(std::min(room_for_orders(program.program(), plan.options), size));
+    keep_room(std::min(order_room, size));
   }
 
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
@@ -90,9 +91,7 @@ struct Engine::State {
   VcpuOutput& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
 
   /// Of one principal buffer.
-  std::size_t lane_memory() const {
-    return plan.options.buffer_size + room_for_orders(program.program(), plan.options);
-  }
+  std::size_t lane_memory() const { return plan.options.buffer_size + order_room; }
 
   void keep_room(std::size_t bytes) {
     for (const auto& lane : lanes) {
@@ -113,7 +112,8 @@ struct Engine::State {
   VerifiedProgram program;
   BufferPlan plan;
   Firings firings;
-  LazyMemory memory;  // of all lanes' records
+  std::size_t order_room;  // of each principal buffer, beside its size
+  LazyMemory memory;       // of all lanes' records
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<unsigned> half = 0;
   std::atomic<std::uint64_t> cleaned = kNever;  // when, by the firings' time
