@@ -101,8 +101,6 @@ HostShare HostShare::look(pid_t process, const std::string& proc, Time::time_poi
     for (std::uint64_t value = 0; lines >> key >> value;) {
       if (key == "nr_periods") group.periods = value;
       if (key == "nr_throttled") group.throttled_periods = value;
-      if (key == "throttled_time") group.throttled = value;
-      if (key == "throttled_usec") group.throttled = value * 1000;
     }
     if (group.periods != 0) share.groups_.emplace(folder, group);
   }
@@ -118,7 +116,6 @@ std::vector<std::string> HostShare::held_back_since(const HostShare& earlier) co
     const Group& old = before->second;
     const std::uint64_t periods = group.periods - old.periods;
     const std::uint64_t without = group.throttled_periods - old.throttled_periods;
-    // The time is of all CPUs that the group runs on together.
     if (periods == 0 || without > periods || without * 2 < periods) continue;
     lines.push_back(
         fmt::format("the control group {} of its process is throttled (its quota of CPU time was "

@@ -39,7 +39,7 @@ class HostShare {
     std::string place;                       // of the host's kernel, in which it sleeps
   };
   struct Group {
-    std::uint64_t periods = 0, throttled_periods = 0, throttled = 0;  // the last in ns
+    std::uint64_t periods = 0, throttled_periods = 0;
   };
 
   Time::time_point at_;
