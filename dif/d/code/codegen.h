@@ -77,6 +77,7 @@ class CodeGenerator {
   Checked<unsigned> address(const Expr& e, Use use = Use::Read);
   Checked<unsigned> made(const Expr& e);
   Checked<unsigned> present(const Expr& e);
+  Checked<unsigned> size_where_absent(const Expr& e, unsigned address, Label there);
   Checked<unsigned> member_address(const Expr& e, Use use);
   Checked<unsigned> pointed(const Expr& pointer, Use use);
   Checked<unsigned> load(const Expr& e);

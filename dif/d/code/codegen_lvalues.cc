@@ -63,15 +63,19 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
   return use == Use::Write ? made(e) : present(e);
 }
 
+/// Goes to `there` where `address` is one; where it is 0, on, with the size of what `e` is.
+Checked<unsigned> CodeGenerator::size_where_absent(const Expr& e, unsigned address, Label there) {
+  out_.emit(Opcode::Tst, address);
+  out_.branch(Opcode::Bne, there);
+  return out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at);
+}
+
 /// Of a variable that is held by reference and that nobody assigned to yet, a part reads as zero:
 /// the storage is zeroes in scratch memory.
 Checked<unsigned> CodeGenerator::present(const Expr& e) {
   const unsigned reg = TRY(evaluate(e));
   const Label there = out_.label();
-  out_.emit(Opcode::Tst, reg);
-  out_.branch(Opcode::Bne, there);
-  const unsigned size =
-      TRY(out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at));
+  const unsigned size = TRY(size_where_absent(e, reg, there));
   out_.emit(Opcode::Allocs, size, 0, reg);
   out_.release(size);
   out_.place(there);
@@ -85,10 +89,7 @@ Checked<unsigned> CodeGenerator::made(const Expr& e) {
   const Registers* keys = TRY(keep_impure_keys(e, waiting));
   const unsigned reg = TRY(load_identifier(e, keys));
   const Label there = out_.label();
-  out_.emit(Opcode::Tst, reg);
-  out_.branch(Opcode::Bne, there);
-  const unsigned zeroes =
-      TRY(out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at));
+  const unsigned zeroes = TRY(size_where_absent(e, reg, there));
   out_.emit(Opcode::Allocs, zeroes, 0, zeroes);
   TRY(store_symbol(e, zeroes, keys));
   const unsigned stored = TRY(load_identifier(e, keys));
