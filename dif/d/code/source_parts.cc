@@ -21,7 +21,7 @@ bool is_plain(const Expr& e, unsigned& nodes) {
   const bool has_type = e.kind == ExprKind::Cast || e.kind == ExprKind::SizeofType ||
                         e.kind == ExprKind::Offsetof || e.kind == ExprKind::Xlate;
   if (has_type && e.type_name == nullptr) return false;
-  if (e.text != nullptr && e.text->starts_with('%')) return false;  // a hidden variable
+  if (e.text != nullptr && is_hidden_name(*e.text)) return false;
   const auto plain = [&](const Expr* part) { return part == nullptr || is_plain(*part, nodes); };
   return plain(e.a) && plain(e.b) && plain(e.c) && std::ranges::all_of(e.list, plain);
 }

@@ -32,8 +32,8 @@ struct Identifier {
   dif::Attributes attributes;
   std::optional<dif::SubroutineInfo> subroutine;
 
-  /// Made by the compiler to keep a value, which stays as it was evaluated. No program can name it.
-  bool is_hidden_variable() const { return name.starts_with('%'); }
+  /// Made by the compiler to keep a value, which stays as it was evaluated.
+  bool is_hidden_variable() const { return is_hidden_name(name); }
 };
 
 /// Identifiers live, at their addresses, as long as the table.

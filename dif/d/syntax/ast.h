@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -17,6 +18,11 @@
 #include "vmm/base/c_type.h"
 
 namespace ringside::d {
+
+/// A variable that the compiler makes to keep a value. No program can name it.
+inline bool is_hidden_name(std::string_view name) {
+  return name.starts_with('%');
+}
 
 enum class Op : std::uint8_t {
   Mul,
