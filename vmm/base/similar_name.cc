@@ -70,8 +70,8 @@ void SimilarName::offer(std::string_view name) {
   prefix_ = prefix;
 }
 
-std::string did_you_mean(std::string_view name) {
-  return name.empty() ? std::string() : "; did you mean " + std::string(name) + "?";
+std::string did_you_mean(std::string_view name, std::string_view sigil) {
+  return name.empty() ? std::string() : "; did you mean " + std::string(sigil).append(name) + "?";
 }
 
 }  // namespace ringside

@@ -40,7 +40,8 @@ std::string similar_name(std::string_view typed, const Range& names, Projection 
   return similar.best();
 }
 
-/// "; did you mean NAME?", to follow a message; empty for an empty name.
-std::string did_you_mean(std::string_view name);
+/// "; did you mean NAME?", to follow a message; empty for an empty name. `sigil`: what D writes
+/// before such a name.
+std::string did_you_mean(std::string_view name, std::string_view sigil = "");
 
 }  // namespace ringside

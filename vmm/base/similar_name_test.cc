@@ -73,7 +73,9 @@ TEST(SimilarName, IsNoneWhereMoreThanAThirdIsWrong) {
 
 TEST(DidYouMean, FollowsAMessage) {
   EXPECT_EQ(did_you_mean("count"), "; did you mean count?");
+  EXPECT_EQ(did_you_mean("count", "@"), "; did you mean @count?");
   EXPECT_EQ(did_you_mean(""), "");
+  EXPECT_EQ(did_you_mean("", "@"), "");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::optional<std::uint32_t> AggregationTable::find(const std::string& name) con
 std::string AggregationTable::suggest(std::string_view name) const {
   const std::string nearest =
       similar_name(name, program_.aggregations, std::mem_fn(&dif::Aggregation::name));
-  return did_you_mean(nearest.empty() ? nearest : '@' + nearest);
+  return did_you_mean(nearest, "@");
 }
 
 std::uint32_t AggregationTable::add(dif::Aggregation aggregation, int line) {

@@ -31,7 +31,7 @@ Checked<bool> KernelVariables::find(Expr* e) const {
     const std::string nearest = environment_.similar_kernel_variable(module, symbol);
     return complain("D_IDENT_UNDEF", e->at,
                     fmt::format("failed to resolve {}: Unknown symbol name{}", text,
-                                did_you_mean(nearest.empty() ? nearest : '`' + nearest)));
+                                did_you_mean(nearest, "`")));
   }
   TRY(stability_.note(kPrivate, text, e->at));
   e->module = arena_.make(std::string(found->module));

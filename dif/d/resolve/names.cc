@@ -90,7 +90,7 @@ Checked<void> Names::aggregation(Expr* e) {
   const std::string nearest = similar_name(*e->text, aggregations_, std::identity());
   return complain("D_IDENT_UNDEF", e->at,
                   fmt::format("failed to resolve @{}: Unknown variable name{}", *e->text,
-                              did_you_mean(nearest.empty() ? nearest : '@' + nearest)));
+                              did_you_mean(nearest, "@")));
 }
 
 /// One key. The first use of an array says what types its keys have.
