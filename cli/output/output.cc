@@ -60,8 +60,6 @@ bool is_pair(const dif::ProbeDescription& entry, const dif::ProbeDescription& le
          entry.provider == leave.provider && kind(entry.name) == kind(leave.name);
 }
 
-}  // namespace
-
 /// "line 3 (tick-1s)"
 std::string clause_text(const dif::Clause& clause) {
   const std::string probe = clause.probes.empty() ? "" : clause.probes[0].to_string();
@@ -79,6 +77,8 @@ std::string orders_of(const dif::Clause& clause) {
   }
   return text;
 }
+
+}  // namespace
 
 Output::Source::Source(const ProgramView& program)
     : view(&program),
@@ -256,14 +256,13 @@ void Output::write_drops(const dif::TraceData& trace_data) {
 
 void Output::count_clause_drops(const dif::TraceData& trace_data) {
   const auto& clauses = view().program().clauses;
+  for (auto* counts : {&source_->clause_drops, &source_->lost_orders}) {
+    counts->resize(clauses.size());
+  }
   for (const dif::ClauseDrops& each : trace_data.clause_drops) {
     if (each.clause >= clauses.size()) continue;
-    for (auto* counts : {&source_->clause_drops, &source_->lost_orders}) {
-      counts->resize(clauses.size());
-      const bool counts_here =
-          counts == &source_->clause_drops || !orders_of(clauses[each.clause]).empty();
-      if (counts_here) (*counts)[each.clause] += each.count;
-    }
+    source_->clause_drops[each.clause] += each.count;
+    if (!orders_of(clauses[each.clause]).empty()) source_->lost_orders[each.clause] += each.count;
   }
 }
 
