@@ -34,6 +34,7 @@
 #include "dif/program/listing.h"
 #include "providers/tracer/target.h"
 #include "vmm/base/end_order.h"
+#include "vmm/base/own_folder.h"
 
 namespace ringside::cli {
 namespace {
@@ -363,7 +364,7 @@ void Session::report_figures(const TraceLoop& loop) const {
 void Session::leave_figures(TraceLoop& loop) {
   if (line_.verbose) loop.record_figures();
   if (line_.machines.empty()) return;
-  auto file = FiguresFile::create(figures_folder());
+  auto file = FiguresFile::create(runtime_folder());
   if (file) {
     loop.leave_figures_in(figures_.emplace(std::move(*file)));
   } else if (line_.verbose) {

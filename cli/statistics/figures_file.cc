@@ -106,10 +106,6 @@ std::optional<ProcessFigures> read_file(int folder, const char* name) {
 
 }  // namespace
 
-std::string figures_folder() {
-  return runtime_folder();
-}
-
 Result<FiguresFile> FiguresFile::create(const std::string& folder) {
   if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return fail(ErrorCode::Io, fmt::format("{}: {}", folder, std::strerror(errno)));

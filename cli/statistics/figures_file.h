@@ -16,9 +16,6 @@
 
 namespace ringside::cli {
 
-/// $XDG_RUNTIME_DIR/ringside, or without that variable a folder of the user's in /tmp.
-std::string figures_folder();
-
 class FiguresFile {
  public:
   /// The folder is made where it is missing. Io where it is somebody else's, or open to others.

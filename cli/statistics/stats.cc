@@ -10,6 +10,7 @@
 #include "cli/messages.h"
 #include "cli/output/sink.h"
 #include "cli/session/session.h"
+#include "vmm/base/own_folder.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -36,7 +37,7 @@ bool keep_named(std::vector<ProcessFigures>& processes, std::span<const std::str
 }
 
 Result<int> show(const CommandLine& line) {
-  auto processes = TRY(read_figures(figures_folder()));
+  auto processes = TRY(read_figures(runtime_folder()));
   const bool found = keep_named(processes, line.arguments);
   if (processes.empty() && line.arguments.empty()) say("no ringside of yours traces anything now");
   Sink sink(STDOUT_FILENO);

@@ -17,7 +17,8 @@ namespace ringside {
 /// `refused` (mode bits).
 bool is_ours(const struct stat& file, mode_t type, mode_t refused);
 
-/// The user's own, for what is to be gone when the host starts anew. It need not exist.
+/// The user's own, for what is to be gone when the host starts anew: $XDG_RUNTIME_DIR/ringside, or
+/// without that variable a folder of the user's in /tmp. It need not exist.
 std::string runtime_folder();
 
 /// A link at its end is not followed. NotFound or Io with the system's word for what is in the way;
