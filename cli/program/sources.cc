@@ -318,8 +318,7 @@ std::string Sources::short_place(const d::Diagnostic& diagnostic) const {
   const auto [file, number] = file_line(at.source_line, at.line);
   if (!file.empty()) return fmt::format("{}:{}", file, number);
   if (program.kind != "description") return fmt::format("{}:{}", program.name, number);
-  std::string_view name = program.name;
-  while (name.ends_with(' ') || name.ends_with('\n')) name.remove_suffix(1);
+  std::string_view name = trimmed(program.name);
   const bool is_long = name.size() > kLongest;
   if (is_long) name = name.substr(0, kLongest);
   const std::string_view found = region(diagnostic);
