@@ -152,8 +152,7 @@ void describe_tcg(const HostProcess& process, const VmmProgram& program, HostVm&
   } else {
     vm.obstacle = fmt::format(
         "QEMU translates it (TCG), which takes its monitor, and no QMP socket with a path is on "
-        "its "
-        "command line; start it with {}",
+        "its command line; start it with {}",
         kQmpOption);
   }
 }

@@ -29,10 +29,10 @@ struct WideInsn {
 using SpillSlots = std::function<Checked<dif::Variable>(unsigned)>;
 
 /// Puts the words of `text` into `difo`, the variables that they need, and where each part begins,
-/// with its number for a line. `labels`: by number,
-/// the instruction that each stands before. `registers`: how many there are, at least
-/// kLeastToSpill where `text` uses more; the highest three are then the loads' and stores' of the
-/// rest, and the lowest, which the outermost operands wait in, stay registers.
+/// with its number for a line. `labels`: by number, the instruction that each stands before.
+/// `registers`: how many there are, at least kLeastToSpill where `text` uses more; the highest
+/// three are then the loads' and stores' of the rest, and the lowest, which the outermost operands
+/// wait in, stay registers.
 Checked<void> lower(std::span<const WideInsn> text, std::span<const std::uint32_t> labels,
                     unsigned registers, const SpillSlots& slots, dif::Difo& difo);
 
