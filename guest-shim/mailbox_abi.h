@@ -82,6 +82,7 @@
 #define SHIM_RAISED 2            /* the host may look, and the guest waits for `answered` */
 #define SHIM_CLAIM SHIM_U(0x100) /* one claim, in the head's count */
 #define SHIM_WAIT_SHIFT 10       /* both halves of `timeout` are shifted right by so much */
+
 /* Byte offsets for shim.S; asserted against the structs below. */
 #define SHIM_HEADER_ORIGINAL 16
 #define SHIM_HEADER_THIS_CPU_OFF 24

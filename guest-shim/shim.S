@@ -5,11 +5,11 @@
  * (mailbox_abi.h); all the rest is the same.
  *
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
- * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may nest
- * and then use another mailbox.
+ * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may
+ * nest and then use another mailbox.
  * Uses up to 56 bytes of the trapped stack, or 112 of the one that a jump came with; touches only
- * rax, rcx, rdx, rbx, rsi, rdi, r8 (restored), no FPU state, no string instructions (so the direction flag does not
- * matter), only kernel mappings (so SMAP and AC do not matter).
+ * rax, rcx, rdx, rbx, rsi, rdi, r8 (restored), no FPU state, no string instructions (so the
+ * direction flag does not matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
 

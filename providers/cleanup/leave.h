@@ -23,9 +23,8 @@ struct LeaveTries {
 
 /// Looks whether a vCPU or a task of the guest is inside `place`, as `stack_check`, of this
 /// `kernel`, tell. `remove` is called once, in the pause in which nobody was there, and its error
-/// is the answer. Invalid, with who is inside, when somebody always was; Io, when
-/// the user has ended it by an order (`up_to`). Fine when the machine has
-/// ended.
+/// is the answer. Invalid, with who is inside, when somebody always was; Io when the user has ended
+/// it by an order (`up_to`). Fine when the machine has ended.
 Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                guest_linux::StackCheck& stack_check, vmm::ShimPlace place,
                                LeaveTries tries,
