@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "vmm/arch/arch.h"
@@ -109,5 +110,18 @@ class PausedMachine {
   explicit PausedMachine(Machine* machine) : machine_(machine) {}
   Machine* machine_;
 };
+
+/// Does `work` in the pause that `pause` takes. Does both again, a number of times, where the
+/// guest's owner lets the guest run meanwhile: `work` then answers NotFound, since its pause is no
+/// more, and has written nothing.
+template <class Pause, class Work>
+std::invoke_result_t<Work&, PausedMachine&> in_whole_pause(Pause pause, Work work) {
+  constexpr unsigned kMostTries = 50;
+  for (unsigned tries = 1;; ++tries) {
+    PausedMachine paused = TRY(pause());
+    auto done = work(paused);
+    if (done || done.error().code != ErrorCode::NotFound || tries == kMostTries) return done;
+  }
+}
 
 }  // namespace ringside::vmm

@@ -18,7 +18,6 @@ namespace {
 constexpr GuestVirt kModulesNear = arch::kKernelImage.wrapping_add(arch::kSmallKernelImageSize);
 constexpr GuestVirt kModulesFar = arch::kKernelImage.wrapping_add(arch::kKernelImageSize);
 constexpr std::uint64_t kRoomWanted = 64 << 20;
-constexpr unsigned kMostBrokenPauses = 50;  // of pauses that are broken by the guest's owner
 /// CPU_ENTRY_AREA_RO_IDT: where every CPU's IDTR points, also in the user half
 /// (arch/x86/include/asm/cpu_entry_area.h, 4.15 and later).
 constexpr GuestVirt kIdtOfCpus{0xffff'fe00'0000'0000};
@@ -103,14 +102,9 @@ Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
   if (auto kept = TRY(take_over_kept(machine, kernel, facts))) return kept;
   const auto set_aside = machine.reserved_memory();
   const vmm::GuestMemory::Extent place = set_aside ? *set_aside : TRY(find_place(machine, kernel));
-  // Again where the guest's owner lets it run meanwhile: NotFound says that the pause is no more.
-  // Nothing has been written then.
-  for (unsigned tries = 1;; ++tries) {
-    vmm::PausedMachine paused = TRY(vmm::PausedMachine::pause(machine));
-    auto installed = vmm::Shim::install(paused, place, facts);
-    const bool is_broken = !installed && installed.error().code == ErrorCode::NotFound;
-    if (!is_broken || tries == kMostBrokenPauses) return installed;
-  }
+  return vmm::in_whole_pause(
+      [&] { return vmm::PausedMachine::pause(machine); },
+      [&](vmm::PausedMachine& paused) { return vmm::Shim::install(paused, place, facts); });
 }
 
 Result<vmm::Shim*> DeferredShim::shim() {

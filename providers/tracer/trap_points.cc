@@ -26,8 +26,6 @@ constexpr unsigned kStandingTries = 50;
 /// A vCPU that runs a virtual machine of the guest's own shows that one's page tables. It comes
 /// back to the kernel with the next interrupt.
 constexpr unsigned kKernelTries = 50;
-/// So many pauses may be broken by the guest's owner.
-constexpr unsigned kBrokenPauses = 50;
 /// For late traps. The shim knows the points a while longer when some traps have no answer by then.
 constexpr auto kLateTraps = std::chrono::seconds(2);
 constexpr auto kLateWait = std::chrono::microseconds(100);
@@ -79,13 +77,9 @@ Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet(WaitFor wait) {
               "the guest's kernel never stops changing its own code: no probe can be placed");
 }
 
-/// Again where the guest's owner lets it run meanwhile: NotFound says that the pause is no more.
 Result<void> TrapPoints::arm() {
-  for (unsigned tries = 1;; ++tries) {
-    vmm::PausedMachine paused = TRY(pause_while_text_is_quiet());
-    auto armed = table_.arm(paused);
-    if (armed || armed.error().code != ErrorCode::NotFound || tries == kBrokenPauses) return armed;
-  }
+  return vmm::in_whole_pause([this] { return pause_while_text_is_quiet(); },
+                             [this](vmm::PausedMachine& paused) { return table_.arm(paused); });
 }
 
 Result<void> TrapPoints::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
