@@ -42,6 +42,10 @@ Result<SavedGuest> open_saved_guest(const std::string& path) {
     say(fmt::format("{} ends {} MiB before its memory does: what is missing cannot be read", path,
                     missing));
   }
+  if (const std::uint64_t left_out = machine->left_out() / kMib; left_out != 0) {
+    say(fmt::format("{} leaves out {} MiB of memory, which may read as zeros (makedumpfile -d)",
+                    path, left_out));
+  }
   auto kernel = discover(*machine);
   if (!kernel && missing != 0) {
     kernel.error().message +=

@@ -90,9 +90,9 @@ The machine (none: only probes that need no guest):
         NAME        a libvirt domain, also URI?name=NAME
                     then ,name=NAME and ,ivshmem (plug a card with room for the
                     stub into the guest)
-  --core FILE       a saved guest: an ELF core (snapshot(), kdump, QEMU's
-                    dump-guest-memory), a raw RAM file, a libvirt save image or
-                    a QEMU migration stream. BEGIN and END fire over it
+  --core FILE       a saved guest: an ELF core or compressed dump (snapshot(),
+                    kdump, dump-guest-memory), a raw RAM file, a libvirt save
+                    image or a QEMU migration stream. BEGIN and END fire over it
   -x bootargs=STRING        as --append
   -x channel=auto|spin|exit how traps reach ringside
   -x pollthreads=N          threads that look for traps (1), on channel spin

@@ -1,5 +1,5 @@
-// Files that are said to be saved guests: ELF cores, migration streams, save images. All that is
-// read of one lies in the file, and an error is a line.
+// Files that are said to be saved guests: ELF cores, compressed dumps, migration streams, save
+// images. All that is read of one lies in the file, and an error is a line.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include "tests/fuzz/host_input.h"
 #include "vmm/base/check.h"
 #include "vmm/base/unique_fd.h"
+#include "vmm/saved/compressed_dump_for_tests.h"
 #include "vmm/saved/saved_machine.h"
 
 namespace ringside::fuzz {
@@ -74,6 +75,17 @@ Bytes save_image() {
   return bytes;
 }
 
+/// A dump with a page of each packing; of most the bytes are no page.
+Bytes compressed_dump() {
+  vmm::DumpBuilder builder;
+  builder.left_out(7);
+  std::uint64_t number = 0;
+  for (const std::uint32_t packing : {0U, 1U, 2U, 4U, 0x20U}) {
+    builder.page(number++, packing, Bytes(packing == 0 ? vmm::DumpBuilder::kBlock : 40));
+  }
+  return builder.build();
+}
+
 }  // namespace
 
 std::size_t read_saved_memory(std::span<const std::byte> input) {
@@ -100,7 +112,8 @@ std::size_t read_saved_memory(std::span<const std::byte> input) {
 }
 
 std::vector<std::vector<std::byte>> saved_inputs() {
-  return {stream(), save_image()};
+  const Bytes dump = compressed_dump();
+  return {stream(), save_image(), dump, vmm::DumpBuilder::flattened(dump, 1000)};
 }
 
 }  // namespace ringside::fuzz

@@ -1,4 +1,4 @@
-// In this file, top to bottom: reading the file, the notes, the segments.
+// In this file, top to bottom: reading the file, the headers, the segments.
 #include "vmm/saved/elf_core.h"
 
 #include <elf.h>
@@ -21,8 +21,6 @@
 namespace ringside::vmm {
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
 bool read_at(int fd, std::uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
     const ssize_t got = pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
@@ -40,45 +38,6 @@ std::optional<T> read_one(int fd, std::uint64_t offset) {
   return value;
 }
 
-/// NT_PRSTATUS: what every vCPU has.
-std::optional<Registers> status_registers(Bytes note) {
-  using namespace core_notes;
-  if (note.size() < kPrStatusBytes) return std::nullopt;
-  Registers registers;
-  for (std::size_t i = 0; i < kUserRegisters.size(); ++i) {
-    const arch::Register which = kUserRegisters[i];
-    if (which != nullptr) {
-      registers.*which = load_at<std::uint64_t>(note, kPrStatusRegisters + i * 8);
-    }
-  }
-  return registers;
-}
-
-std::optional<Registers> qemu_registers(Bytes note) {
-  using namespace core_notes;
-  if (note.size() < kQemuKernelGs || load_at<std::uint32_t>(note, 0) != kQemuVersion) {
-    return std::nullopt;
-  }
-  Registers registers;
-  for (std::size_t i = 0; i < kQemuOrder.size(); ++i) {
-    registers.*kQemuOrder[i] = load_at<std::uint64_t>(note, kQemuRegisters + i * 8);
-  }
-  const auto segment = [&](QemuSegment which) { return kQemuSegments + which * kSegmentBytes; };
-  registers.cs = load_at<std::uint32_t>(note, segment(Cs));
-  registers.ss = load_at<std::uint32_t>(note, segment(Ss));
-  registers.fs_base = load_at<std::uint64_t>(note, segment(Fs) + kSegmentBase);
-  registers.gs_base = load_at<std::uint64_t>(note, segment(Gs) + kSegmentBase);
-  registers.cr0 = load_at<std::uint64_t>(note, kQemuControl);
-  registers.cr3 = load_at<std::uint64_t>(note, kQemuControl + std::size_t{3} * 8);
-  registers.cr4 = load_at<std::uint64_t>(note, kQemuControl + std::size_t{4} * 8);
-  registers.kernel_gs_base = load_within<std::uint64_t>(note, kQemuKernelGs).value_or(0);
-  // The note has no EFER. With paging in 64-bit mode LME and LMA are set: CR4.PAE and a flag of CS.
-  constexpr std::uint64_t kLongMode = 1 << 8 | 1 << 10;
-  const bool wide = (load_at<std::uint32_t>(note, segment(Cs) + kSegmentFlags) & kLongFlag) != 0;
-  if (arch::pages(registers) && (wide || registers.rip >> 32 != 0)) registers.efer = kLongMode;
-  return registers;
-}
-
 class CoreReader {
  public:
   CoreReader(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
@@ -88,11 +47,7 @@ class CoreReader {
     for (const Elf64_Phdr& header : headers_) {
       if (header.p_type == PT_NOTE) TRY(read_notes(header));
     }
-    const bool all = core_.vcpus.empty() || core_.vcpus.size() == by_qemu_.size();
-    if (all && !by_qemu_.empty()) {
-      core_.vcpus = std::move(by_qemu_);
-      core_.has_control_registers = true;
-    }
+    core_.vcpus = std::move(notes_).vcpus();
     take_segments();
     if (core_.segments.empty()) {
       return fail(ErrorCode::Invalid, "it is an ELF core without any memory");
@@ -105,14 +60,13 @@ class CoreReader {
   template <class Header, class Segment, class Section>
   Result<void> read_headers();
   Result<void> read_notes(const Elf64_Phdr& header);
-  void take_note(std::uint32_t type, std::string_view name, Bytes bytes);
   void take_segments();
 
   int fd_;
   std::uint64_t size_;
   std::vector<Elf64_Phdr> headers_;
   ElfCore core_;
-  std::vector<Registers> by_qemu_;
+  core_notes::NoteReader notes_;
 };
 
 Result<void> CoreReader::read_header() {
@@ -165,7 +119,7 @@ Result<void> CoreReader::read_headers() {
 }
 
 Result<void> CoreReader::read_notes(const Elf64_Phdr& header) {
-  if (header.p_filesz > ElfCore::kMaxNoteBytes || header.p_offset > size_ ||
+  if (header.p_filesz > core_notes::kMaxNoteBytes || header.p_offset > size_ ||
       header.p_filesz > size_ - header.p_offset) {
     return fail(ErrorCode::Invalid, "it ends within its ELF notes");
   }
@@ -173,28 +127,8 @@ Result<void> CoreReader::read_notes(const Elf64_Phdr& header) {
   if (!read_at(fd_, header.p_offset, bytes)) {
     return fail(ErrorCode::Io, "its ELF notes cannot be read");
   }
-  Bytes rest(bytes);
-  while (rest.size() >= sizeof(Elf64_Nhdr)) {
-    const auto note = load_at<Elf64_Nhdr>(rest, 0);
-    rest = rest.subspan(sizeof(Elf64_Nhdr));
-    const std::uint64_t name = round_up(std::uint64_t{note.n_namesz}, 4U);
-    const std::uint64_t description = round_up(std::uint64_t{note.n_descsz}, 4U);
-    if (name > rest.size() || note.n_descsz > rest.size() - name) break;
-    // SAFETY: char may alias any bytes; the length was checked.
-    const std::string_view text(reinterpret_cast<const char*>(rest.data()), note.n_namesz);
-    take_note(note.n_type, text.substr(0, text.find('\0')), rest.subspan(name, note.n_descsz));
-    rest = rest.subspan(std::min<std::uint64_t>(name + description, rest.size()));
-  }
+  notes_.read(bytes);
   return {};
-}
-
-void CoreReader::take_note(std::uint32_t type, std::string_view name, Bytes bytes) {
-  if (name == "CORE" && type == NT_PRSTATUS && core_.vcpus.size() < ElfCore::kMaxVcpus) {
-    if (const auto registers = status_registers(bytes)) core_.vcpus.push_back(*registers);
-  }
-  if (name == "QEMU" && type == 0 && by_qemu_.size() < ElfCore::kMaxVcpus) {
-    if (const auto registers = qemu_registers(bytes)) by_qemu_.push_back(*registers);
-  }
 }
 
 /// Whole pages, each once: a kdump names the kernel's image a second time.

@@ -2,11 +2,7 @@
 // vCPUs' registers were. Written by QEMU's dump-guest-memory, by kexec's crash kernel (kdump:
 // /proc/vmcore, `makedumpfile -E`) and by write_elf_core() (core_writer.h).
 //   header           class 64; QEMU writes class 32 where vCPU 0 is not in long mode
-//   program headers  PT_LOAD: p_paddr is guest-physical; PT_NOTE: the notes
-//   NT_PRSTATUS      "CORE", one a vCPU, in order: struct elf_prstatus of x86-64, registers at 112
-//                    in the order of user_regs_struct (arch/x86/include/asm/user_64.h)
-//   "QEMU", type 0   one a vCPU, in the same order: QEMUCPUState of QEMU's
-//                    target/i386/arch_dump.c, version 1, with the control registers
+//   program headers  PT_LOAD: p_paddr is guest-physical; PT_NOTE: the notes (elf_notes.h)
 // Used by SavedMachine. The file is a user's and may be anything: sizes are checked, loops bounded.
 // Not by libelf: a header, two kinds of fixed entries and capped notes are read, of a file that may
 // be cut off anywhere, and libelf stays inside vmm/kernel_file.
@@ -16,16 +12,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
+#include "vmm/saved/elf_notes.h"
 
 namespace ringside::vmm {
 
 struct ElfCore {
   /// More than these no machine has. A dump by its virtual memory (dump-guest-memory -p) has a
   /// segment for each run of pages: some 66,000 for a GiB.
-  static constexpr std::size_t kMaxSegments = 8 << 20, kMaxVcpus = 8192, kMaxNoteBytes = 64 << 20;
+  static constexpr std::size_t kMaxSegments = 8 << 20;
 
   /// [base, base + size) of guest-physical memory lies from `offset` on in the file.
   struct Segment {
@@ -35,9 +31,7 @@ struct ElfCore {
   };
   std::vector<Segment> segments;  // by base; they do not overlap
   std::uint64_t missing = 0;      // bytes of memory that the file ends before; not in `segments`
-  std::vector<Registers> vcpus;   // empty: the core says nothing of them that is understood
-  /// Of all vCPUs the control registers and segment bases are known, which NT_PRSTATUS lacks.
-  bool has_control_registers = false;
+  core_notes::NotedVcpus vcpus;
 
   static constexpr std::size_t kMagicBytes = 16;
   /// Whether a file that begins so is an ELF file of any kind.

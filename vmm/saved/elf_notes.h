@@ -1,5 +1,9 @@
-// The notes of an ELF core that hold vCPUs' registers, as bytes; elf_core.h says what they are.
-// Used to read and to write cores.
+// The notes of a dump that hold vCPUs' registers: one of each kind a vCPU, in order.
+//   NT_PRSTATUS      "CORE": struct elf_prstatus of x86-64, registers at 112 in the order of
+//                    user_regs_struct (arch/x86/include/asm/user_64.h)
+//   "QEMU", type 0   QEMUCPUState of QEMU's target/i386/arch_dump.c, version 1, with the control
+//                    registers
+// ELF cores and compressed dumps have the same ones. Used to read and to write them.
 #pragma once
 
 #include <elf.h>
@@ -7,6 +11,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "vmm/arch/arch.h"
 
@@ -46,5 +53,27 @@ enum QemuSegment : std::size_t { Cs, Ds, Es, Fs, Gs, Ss, Ldt, Tr, Gdt, Idt, kQem
 inline constexpr std::size_t kQemuControl = kQemuSegments + kQemuSegmentCount * kSegmentBytes;
 inline constexpr std::size_t kQemuKernelGs = kQemuControl + std::size_t{5} * 8;
 inline constexpr std::size_t kQemuBytes = kQemuKernelGs + 8;
+
+/// More than these no machine has.
+inline constexpr std::size_t kMaxVcpus = 8192, kMaxNoteBytes = 64 << 20;
+
+struct NotedVcpus {
+  std::vector<Registers> registers;  // empty: the notes say nothing of vCPUs that is understood
+  /// Of all vCPUs the control registers and segment bases are known, which NT_PRSTATUS lacks.
+  bool has_control_registers = false;
+};
+
+/// Collects the vCPUs of any number of runs of notes. The bytes may be anything: what is no note
+/// ends its run.
+class NoteReader {
+ public:
+  void read(std::span<const std::byte> notes);
+  NotedVcpus vcpus() &&;
+
+ private:
+  void take(std::uint32_t type, std::string_view name, std::span<const std::byte> bytes);
+
+  std::vector<Registers> by_status_, by_qemu_;
+};
 
 }  // namespace ringside::vmm::core_notes

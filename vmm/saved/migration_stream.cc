@@ -1,15 +1,12 @@
-// In this file, top to bottom: reading the file in order, libvirt's header, the stream's sections,
-// the section "ram", the file that RAM goes to.
+// In this file, top to bottom: libvirt's header, the stream's sections, the section "ram", the file
+// that RAM goes to.
 #include "vmm/saved/migration_stream.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -21,6 +18,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/printable.h"
+#include "vmm/saved/stream_input.h"
 
 namespace ringside::vmm {
 namespace {
@@ -29,7 +27,7 @@ constexpr std::string_view kQemuMagic = "QEVM", kLibvirtMagic = "LibvirtQemudSav
 constexpr std::uint32_t kQemuVersion = 3, kRamVersion = 4;
 constexpr std::uint64_t kMostRam = std::uint64_t{64} << 40;
 /// More than this no stream has: blocks of RAM, other kinds of sections.
-constexpr std::size_t kMostBlocks = 4096, kMostText = 64 << 20;
+constexpr std::size_t kMostBlocks = 4096;
 constexpr std::string_view kWayOut =
     "; restore it, and write an ELF core instead: virsh dump --memory-only, or dump-guest-memory";
 
@@ -54,68 +52,15 @@ enum PageFlag : std::uint64_t {
   MultifdFlush = 0x200,
 };
 
+constexpr std::string_view kWhat = "its migration stream";
+
 Error damaged(std::string_view what) {
-  return {ErrorCode::Invalid, fmt::format("its migration stream is damaged: {}", what)};
+  return StreamInput::damaged(kWhat, what);
 }
 
 Error unsupported(std::string_view what) {
   return {ErrorCode::Unsupported, fmt::format("{}{}", what, kWayOut)};
 }
-
-/// The file from a place on, once through.
-class Input {
- public:
-  Input(int fd, std::uint64_t size) : fd_(fd), left_(size), buffer_(1 << 20) {}
-
-  Result<void> read(std::span<std::byte> out) {
-    while (!out.empty()) {
-      if (begin_ == end_) TRY(fill());
-      const std::size_t some = std::min(out.size(), end_ - begin_);
-      std::memcpy(out.data(), buffer_.data() + begin_, some);
-      begin_ += some;
-      out = out.subspan(some);
-    }
-    return {};
-  }
-  template <class T>
-  Result<T> number() {
-    std::array<std::byte, sizeof(T)> bytes;
-    TRY(read(bytes));
-    T value = 0;
-    for (const std::byte byte : bytes)
-      value = static_cast<T>(value << 8 | std::to_integer<T>(byte));
-    return value;
-  }
-  Result<void> skip(std::uint64_t size) {
-    if (size > kMostText) return Unexpected<Error>(damaged("a length is absurd"));
-    std::vector<std::byte> bytes(size);
-    return read(bytes);
-  }
-  /// A name with its length before it.
-  Result<std::string> name() {
-    std::string text(TRY(number<std::uint8_t>()), '\0');
-    TRY(read(std::as_writable_bytes(std::span(text))));
-    return text;
-  }
-
- private:
-  Result<void> fill() {
-    if (left_ == 0) return Unexpected<Error>(damaged("it ends too early"));
-    const std::size_t wanted = std::min<std::uint64_t>(buffer_.size(), left_);
-    const ssize_t got = pread(fd_, buffer_.data(), wanted, static_cast<off_t>(at_));
-    if (got <= 0) return fail(ErrorCode::Io, "it cannot be read");
-    at_ += static_cast<std::uint64_t>(got);
-    left_ -= static_cast<std::uint64_t>(got);
-    begin_ = 0;
-    end_ = static_cast<std::size_t>(got);
-    return {};
-  }
-
-  int fd_;
-  std::uint64_t at_ = 0, left_;
-  std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0, end_ = 0;
-};
 
 struct LibvirtHeader {
   char magic[16];
@@ -123,7 +68,7 @@ struct LibvirtHeader {
 };
 static_assert(sizeof(LibvirtHeader) == 92);
 
-Result<void> skip_libvirt_header(Input& input) {
+Result<void> skip_libvirt_header(StreamInput& input) {
   LibvirtHeader header;
   TRY(input.read(std::as_writable_bytes(std::span(&header, 1))));
   constexpr std::array<std::string_view, 5> kCompressed{"gzip", "bzip2", "xz", "lzop", "zstd"};
@@ -134,16 +79,6 @@ Result<void> skip_libvirt_header(Input& input) {
                     known ? kCompressed.at(header.compression - 1) : "in a form not known")));
   }
   return input.skip(header.data_bytes);
-}
-
-/// A file without a name, in a folder where large ones go.
-Result<UniqueFd> nameless_file() {
-  const char* const folder = std::getenv("TMPDIR");
-  const std::string path = folder != nullptr && *folder != '\0' ? folder : "/var/tmp";
-  UniqueFd fd(::open(path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd) return fd;
-  return fail(ErrorCode::Io,
-              fmt::format("cannot make a file in {} for its RAM: {}", path, std::strerror(errno)));
 }
 
 /// XBZRLE's changes of a page: runs that stay as they were and runs that are new, each after its
@@ -176,7 +111,7 @@ Result<void> apply_differences(std::span<const std::byte> differences, std::span
 
 class StreamReader {
  public:
-  explicit StreamReader(Input& input) : input_(input) {}
+  explicit StreamReader(StreamInput& input) : input_(input) {}
 
   Result<StreamedRam> read() {
     std::array<char, 4> magic{};
@@ -187,7 +122,7 @@ class StreamReader {
     if (TRY(input_.number<std::uint32_t>()) != kQemuVersion) {
       return Unexpected<Error>(unsupported("its migration stream is of another version"));
     }
-    ram_.file = TRY(nameless_file());
+    ram_.file = TRY(ScratchFile::open());
     while (!complete_) TRY(read_section());
     if (ftruncate(ram_.file.get(), static_cast<off_t>(ram_.size)) != 0) return no_room();
     return std::move(ram_);
@@ -211,13 +146,9 @@ class StreamReader {
   Result<void> take_page(const Block& block, std::uint64_t at, std::uint64_t flags);
   Result<void> take_differences(const Block& block, std::uint64_t at);
   Result<void> store(const Block& block, std::uint64_t at, std::span<const std::byte> page);
-  static Unexpected<Error> no_room() {
-    return Unexpected<Error>(
-        Error{ErrorCode::Io,
-              fmt::format("cannot write its RAM to a file in TMPDIR: {}", std::strerror(errno))});
-  }
+  static Unexpected<Error> no_room() { return Unexpected<Error>(ScratchFile::no_room()); }
 
-  Input& input_;
+  StreamInput& input_;
   StreamedRam ram_;
   std::optional<std::uint32_t> ram_section_;
   std::vector<std::pair<std::string, Block>> blocks_;
@@ -410,7 +341,7 @@ bool is_migration_stream(std::span<const std::byte> start) {
 Result<StreamedRam> read_migration_stream(int fd, std::uint64_t size) {
   std::array<char, kLibvirtMagic.size()> magic{};
   const ssize_t got = pread(fd, magic.data(), magic.size(), 0);
-  Input input(fd, size);
+  StreamInput input(fd, size, kWhat);
   if (got == static_cast<ssize_t>(magic.size()) &&
       std::string_view(magic.data(), magic.size()) == kLibvirtMagic) {
     TRY(skip_libvirt_header(input));

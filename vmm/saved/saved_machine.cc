@@ -13,6 +13,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/file_memory.h"
+#include "vmm/saved/compressed_dump.h"
 #include "vmm/saved/elf_core.h"
 #include "vmm/saved/migration_stream.h"
 
@@ -27,27 +28,26 @@ constexpr std::uint64_t kLeastRaw = 8 << 20;
 struct OtherForm {
   std::string_view magic, what;
 };
-// makedumpfile -E makes an ELF core of /proc/vmcore, but of neither of its own other two forms.
-constexpr std::array<OtherForm, 4> kOtherForms{{
-    {"KDUMP   ",
-     "a compressed dump; dump the guest as an ELF core instead: dump-guest-memory or virsh dump "
-     "--memory-only without a kdump format, in the guest makedumpfile -E /proc/vmcore"},
-    {"DISKDUMP",
-     "a compressed dump; dump the guest as an ELF core instead: makedumpfile -E /proc/vmcore"},
-    {"makedumpfile",
-     "a flattened dump; dump the guest as an ELF core instead: dump-guest-memory or virsh dump "
-     "--memory-only without a kdump format, in the guest makedumpfile -E /proc/vmcore"},
+constexpr std::array<OtherForm, 2> kOtherForms{{
+    {"DISKDUMP", "a dump in diskdump's old form; dump the guest as an ELF core instead"},
     {"LibvirtQemudPart", "a libvirt save image that was never completed"},
 }};
 
-Result<void> check_form(const std::vector<std::byte>& start, const std::string& path) {
+Result<void> check_form(const std::vector<std::byte>& start) {
   for (const OtherForm& form : kOtherForms) {
     if (start.size() >= form.magic.size() &&
         std::memcmp(start.data(), form.magic.data(), form.magic.size()) == 0) {
-      return fail(ErrorCode::Unsupported, fmt::format("{} is {}", path, form.what));
+      return fail(ErrorCode::Unsupported, fmt::format("it is {}", form.what));
     }
   }
   return {};
+}
+
+std::vector<std::byte> start_of(const UniqueFd& fd) {
+  std::vector<std::byte> start(ElfCore::kMagicBytes);
+  const ssize_t got = pread(fd.get(), start.data(), start.size(), 0);
+  start.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return start;
 }
 
 }  // namespace
@@ -59,45 +59,67 @@ Result<std::unique_ptr<SavedMachine>> SavedMachine::open(const std::string& path
     return fail(ErrorCode::NotFound, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
   }
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::Invalid, path + " is not a file");
-  auto size = static_cast<std::uint64_t>(info.st_size);
-  std::vector<std::byte> start(ElfCore::kMagicBytes);
-  const ssize_t got = pread(fd.get(), start.data(), start.size(), 0);
-  start.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  TRY(check_form(start, path));
-  std::optional<ElfCore> core;
+  auto machine = of_file(std::move(fd), static_cast<std::uint64_t>(info.st_size));
+  if (!machine)
+    return fail(machine.error().code, fmt::format("{}: {}", path, machine.error().message));
+  return machine;
+}
+
+Result<std::unique_ptr<SavedMachine>> SavedMachine::of_file(UniqueFd fd, std::uint64_t size) {
+  std::vector<std::byte> start = start_of(fd);
+  if (is_flattened_dump(start)) {
+    auto dump = TRY(unflatten(fd.get(), size));
+    fd = std::move(dump.file);
+    size = dump.size;
+    start = start_of(fd);
+  }
+  TRY(check_form(start));
+  if (ElfCore::is_elf(start)) return of_core(std::move(fd));
+  if (is_compressed_dump(start)) return of_dump(std::move(fd), size);
   if (is_migration_stream(start)) {
-    auto ram = read_migration_stream(fd.get(), size);
-    if (!ram) return fail(ram.error().code, fmt::format("{}: {}", path, ram.error().message));
-    fd = std::move(ram->file);
-    size = ram->size;
-  } else if (ElfCore::is_elf(start)) {
-    auto read = ElfCore::read(fd.get());
-    if (!read) return fail(read.error().code, fmt::format("{}: {}", path, read.error().message));
-    core = std::move(*read);
+    auto ram = TRY(read_migration_stream(fd.get(), size));
+    fd = std::move(ram.file);
+    size = ram.size;
   } else if (size < kLeastRaw) {
-    return fail(ErrorCode::Invalid,
-                fmt::format("{} is neither an ELF core nor as large as a guest's RAM", path));
+    return fail(ErrorCode::Invalid, "it is neither a core nor as large as a guest's RAM");
   }
-  auto file = std::make_shared<FileMemory>(std::move(fd));
-  std::unique_ptr<SavedMachine> machine(new SavedMachine(file, round_down(size, arch::kPageSize)));
-  machine->raw_ = !core;
-  if (!core) {
-    machine->split_at(machine->size_);
-    return machine;
-  }
+  std::unique_ptr<SavedMachine> machine(new SavedMachine);
+  machine->file_ = std::make_shared<FileMemory>(std::move(fd));
+  machine->size_ = round_down(size, arch::kPageSize);
+  machine->split_at(machine->size_);
+  return machine;
+}
+
+Result<std::unique_ptr<SavedMachine>> SavedMachine::of_core(UniqueFd fd) {
+  ElfCore core = TRY(ElfCore::read(fd.get()));
+  const auto file = std::make_shared<FileMemory>(std::move(fd));
   std::vector<GuestMemory::CopiedRegion> regions;
-  for (const ElfCore::Segment& segment : core->segments) {
+  for (const ElfCore::Segment& segment : core.segments) {
     regions.push_back({segment.base, segment.size, file, segment.offset});
   }
+  std::unique_ptr<SavedMachine> machine(new SavedMachine);
   machine->memory_ = GuestMemory::by_copies(regions);
-  machine->registers_ = std::move(core->vcpus);
-  machine->has_control_registers_ = core->has_control_registers;
-  machine->missing_ = core->missing;
+  machine->vcpus_ = std::move(core.vcpus);
+  machine->missing_ = core.missing;
+  return machine;
+}
+
+Result<std::unique_ptr<SavedMachine>> SavedMachine::of_dump(UniqueFd fd, std::uint64_t size) {
+  CompressedDump dump = TRY(read_compressed_dump(std::move(fd), size));
+  std::vector<GuestMemory::CopiedRegion> regions;
+  for (const ByteExtent& extent : dump.ram) {
+    regions.push_back({GuestPhys(extent.offset), extent.size, dump.memory, extent.offset});
+  }
+  std::unique_ptr<SavedMachine> machine(new SavedMachine);
+  machine->memory_ = GuestMemory::by_copies(regions);
+  machine->vcpus_ = std::move(dump.vcpus);
+  machine->missing_ = dump.missing;
+  machine->left_out_ = dump.left_out;
   return machine;
 }
 
 std::vector<std::uint64_t> SavedMachine::possible_splits() const {
-  if (!raw_) return {};
+  if (!is_raw()) return {};
   std::vector<std::uint64_t> splits;
   // QEMU's pc, q35 and microvm; Firecracker and crosvm; our own and others' 2 GiB.
   constexpr std::array<std::uint64_t, 6> kLowEnds{0xc000'0000, 0x8000'0000, 0xb000'0000,
@@ -110,7 +132,7 @@ std::vector<std::uint64_t> SavedMachine::possible_splits() const {
 
 std::optional<std::uint64_t> SavedMachine::split_for(std::uint64_t end) const {
   const std::uint64_t high = end - std::min(end, kFourGib);
-  if (!raw_ || high == 0 || high >= size_ || size_ - high > kFourGib) return std::nullopt;
+  if (!is_raw() || high == 0 || high >= size_ || size_ - high > kFourGib) return std::nullopt;
   return size_ - high;
 }
 
@@ -121,10 +143,10 @@ void SavedMachine::split_at(std::uint64_t low) {
 }
 
 Result<Registers> SavedMachine::registers(unsigned vcpu) {
-  if (vcpu >= registers_.size()) {
+  if (vcpu >= vcpus_.registers.size()) {
     return fail(ErrorCode::NotFound, fmt::format("nothing is known of vCPU {}", vcpu));
   }
-  return registers_[vcpu];
+  return vcpus_.registers[vcpu];
 }
 
 Result<void> SavedMachine::write(std::span<const CodeWrite>) {

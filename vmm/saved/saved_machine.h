@@ -1,9 +1,9 @@
 // A machine that is memory only: a file in which somebody saved a guest. An ELF core (elf_core.h)
-// says what lies where, and what the vCPUs' registers were; a raw file is guest RAM from address 0
-// on, and nothing is known of its vCPUs; a migration stream is read into such a file
-// (migration_stream.h). It stands still for ever and cannot be written to.
-// Used to look at saved guests. Does not: know the guest, trace anything.
-// Threads: any. Fire context: as Machine.
+// or a compressed dump (compressed_dump.h) says what lies where, and what the vCPUs' registers
+// were. A raw file is guest RAM from address 0 on, and nothing is known of its vCPUs. A migration
+// stream is read into such a file (migration_stream.h). It stands still for ever and cannot be
+// written to. Used to look at saved guests. Does not: know the guest, trace anything. Threads: any.
+// Fire context: as Machine.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "vmm/base/unique_fd.h"
 #include "vmm/machine.h"
+#include "vmm/saved/elf_notes.h"
 
 namespace ringside::vmm {
 
@@ -24,7 +26,7 @@ class SavedMachine final : public Machine,
   /// write instead.
   static Result<std::unique_ptr<SavedMachine>> open(const std::string& path);
 
-  std::string_view kind() const override { return raw_ ? "raw memory" : "core"; }
+  std::string_view kind() const override { return is_raw() ? "raw memory" : "core"; }
   GuestMemory& memory() override { return memory_; }
   using Machine::vcpus;
   Vcpus& vcpus() override { return *this; }
@@ -34,12 +36,14 @@ class SavedMachine final : public Machine,
   void shut_down() override {}
 
   /// Whether the registers of the vCPUs are known, CR3 and the GS bases included.
-  bool has_control_registers() const { return has_control_registers_; }
+  bool has_control_registers() const { return vcpus_.has_control_registers; }
 
   /// Bytes of memory that the file ends before, as when the disk was full.
   std::uint64_t missing() const { return missing_; }
+  /// Bytes of memory that whoever made the dump left out (CompressedDump::left_out).
+  std::uint64_t left_out() const { return left_out_; }
 
-  bool is_raw() const { return raw_; }
+  bool is_raw() const { return file_ != nullptr; }
   /// Guest RAM of more than 2 GiB or so is split: what is not below `low` lies from 4 GiB on. The
   /// board decides, and a raw file does not say, so open() takes it as one piece. These are the
   /// places where boards split it; a caller that knows the kernel can try them.
@@ -49,10 +53,12 @@ class SavedMachine final : public Machine,
   void split_at(std::uint64_t low);
 
  private:
-  SavedMachine(std::shared_ptr<CopiedBytes> file, std::uint64_t size)
-      : file_(std::move(file)), size_(size) {}
+  SavedMachine() = default;
+  static Result<std::unique_ptr<SavedMachine>> of_file(UniqueFd fd, std::uint64_t size);
+  static Result<std::unique_ptr<SavedMachine>> of_core(UniqueFd fd);
+  static Result<std::unique_ptr<SavedMachine>> of_dump(UniqueFd fd, std::uint64_t size);
 
-  unsigned count() const override { return static_cast<unsigned>(registers_.size()); }
+  unsigned count() const override { return static_cast<unsigned>(vcpus_.registers.size()); }
   Result<void> pause() override { return {}; }
   Result<void> resume() override { return {}; }
   Result<Registers> registers(unsigned vcpu) override;
@@ -61,11 +67,11 @@ class SavedMachine final : public Machine,
   int event_fd() const override { return -1; }
   std::string console_tail() const override { return {}; }
 
-  std::shared_ptr<CopiedBytes> file_;
-  std::uint64_t size_, missing_ = 0;
-  bool raw_ = false, has_control_registers_ = false;
+  std::shared_ptr<CopiedBytes> file_;  // of raw memory; null for a dump
+  std::uint64_t size_ = 0;             // of it
+  std::uint64_t missing_ = 0, left_out_ = 0;
   GuestMemory memory_;
-  std::vector<Registers> registers_;
+  core_notes::NotedVcpus vcpus_;
 };
 
 }  // namespace ringside::vmm
