@@ -1,4 +1,4 @@
-// `ringside clean --cache`: removes what is kept of kernels from one run to the next
+// `ringside clean --cache`: removes the cache of facts about kernels
 // (vmm/linux/cache/kernel_cache.h).
 #pragma once
 

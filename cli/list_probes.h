@@ -9,7 +9,8 @@
 
 namespace ringside::cli {
 
-/// Of one or of several machines, whose names then stand in a column of their own, `width` wide.
+/// The layout for one machine, or for several, whose names are in a column of their own, `width`
+/// wide.
 struct ListLayout {
   std::size_t width = 0;  // 0: one
   bool verbose = false;
@@ -17,8 +18,8 @@ struct ListLayout {
 
 /// The header line of the whole list.
 void list_header(const ListLayout& layout, Sink& sink);
-/// Those of the target; `program` is null for all probes. False when a description that is for this
-/// machine matched nothing, which was said.
+/// Lists the target's probes; `program` is null for all probes. False if a description for this
+/// machine matched nothing; a message said so.
 Result<bool> list_probes(const dif::Program* program, const providers::Target& target,
                          TracerEnvironment& environment, Sink& sink, const ListLayout& layout);
 

@@ -1,5 +1,5 @@
-// Lines for the user on stderr: our prefix where dtrace prints its own, and dtrace's words for
-// drops and faults.
+// Messages for the user on stderr. They begin with our prefix where dtrace's begin with its own.
+// Drops and faults have dtrace's wording.
 #pragma once
 
 #include <array>
@@ -12,8 +12,9 @@
 
 namespace ringside::cli {
 
-/// The name in front of every line: what the command was called by, as dtrace does it, so that a
-/// link named dtrace speaks as dtrace. `path` is argv[0]; before any thread is started.
+/// Sets the name in front of every line: the name by which the command was called, as in dtrace. So
+/// a link with the name dtrace prints messages as dtrace does. `path` is argv[0]; before any thread
+/// is started.
 void set_program_name(std::string_view path);
 std::string program_name();
 /// The name that the command was called by, with its folders: $$0 without a script.

@@ -1,7 +1,7 @@
 // One line on the user's terminal that says what takes so long: "booting debian-6.12 (3 s)". It
-// appears when that has taken a second, counts, and is gone when there is something else to show.
-// Where stderr is no terminal nothing is shown. Used by the session; say() writes around it.
-// Threads: show() and clear() are the session's; write() anybody's.
+// appears after a second, counts seconds, and goes when there is something else to show. If stderr
+// is no terminal, nothing is shown. Used by the session; say() writes around it. Threads: show()
+// and clear() on the session's, write() on any.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// That of stderr.
+  /// The progress line of stderr.
   static Progress& of_stderr();
 
   /// Says what is being done from now on. Not before threads may be started.

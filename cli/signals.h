@@ -1,6 +1,6 @@
-// SIGINT, SIGTERM and SIGHUP: which of them are one order to end, which are a second one, and what
-// either does. A thread reads them from the beginning to the end of a session. Whoever waits sees
-// an order by fd(), or by end_order() (vmm/base/end_order.h).
+// SIGINT, SIGTERM and SIGHUP: which of them count as one order to end, which as a second order, and
+// what each order does. A thread reads them for as long as a session lasts. Code that waits polls
+// fd(), or asks end_order() (vmm/base/end_order.h).
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace ringside::cli {
 
 /// Makes orders of signals. One order often comes as several signals: timeout(1) sends SIGTERM to
 /// its child and to its group, and a terminal that closes sends SIGHUP by the kernel and by the
-/// shell. So a signal is another order only if none was waiting to be read once a finger had had
-/// the time to press again. SIGHUP never is: nobody presses it.
+/// shell. So a signal is another order only if it comes later than a user could press the key
+/// again, and no signal was waiting then. SIGHUP never is another order: no key sends it.
 class EndWishes {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -43,8 +43,9 @@ class EndWishes {
 
 class Signals {
  public:
-  /// Blocks the signals in this thread and all that it starts from now on; ignores SIGPIPE, whose
-  /// news come as EPIPE. Before any other thread is started. One at a time.
+  /// Blocks the signals in this thread and in all threads that it starts later. Ignores SIGPIPE:
+  /// writes fail with EPIPE instead. Call it before any other thread is started. Only one may
+  /// exist.
   static Result<Signals> block();
   Signals(Signals&&) = default;
   ~Signals();

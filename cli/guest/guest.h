@@ -27,14 +27,15 @@ struct Guest {
 };
 
 /// Attaches to those of the line's machines that run already, and starts the others, which boot at
-/// the same time; waits until the kernel of each runs, and until -c's command waits to go in each;
-/// or, to trace them from their first instruction, holds them there; one that moves itself (KASLR),
-/// at its first instructions at its own addresses. A signal ends the wait with an error.
-/// On failure everything that was started is shut down again.
+/// the same time. Waits until the kernel of each runs, and until the command of -c is ready in
+/// each. To trace from the first instruction, it holds the machines there instead. A kernel that
+/// moves itself (KASLR) is held at its first instructions at its new addresses. A signal ends the
+/// wait with an error. On failure everything that was started is shut down again.
 Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals);
 
-/// Whether the machine has ended. Its command port and monitor close a moment before it can be
-/// seen to end, so whoever sees one of those waits here for that moment, 20 seconds at most.
+/// Whether the machine has ended. A machine's command port and monitor close a moment before its
+/// end can be seen. A caller that sees one of them closed waits here for the end, for at most 20
+/// seconds.
 bool await_end(vmm::Machine& machine);
 /// Whether it has ended, as its memory may say a moment before: a process takes that along.
 bool is_ending(vmm::Machine& machine);

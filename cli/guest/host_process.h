@@ -1,4 +1,4 @@
-// -c and -p without a guest: processes of this host that tracing waits for. A command is held
+// -c and -p without a guest: the trace ends when these processes of the host end. A command is held
 // before its first instruction until tracing is on.
 // Threads: all calls from the thread that created it (ptrace's rule).
 // Does not: look into the processes.

@@ -1,4 +1,4 @@
-// Where the guests that images/build made are found by name.
+// Finds the guests that images/build made, by name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A guest that was saved to a file, as a machine that stands still for ever, and the Linux in it.
-// Used by the commands that look at one. Does not: trace anything.
+// Opens a guest that was saved to a file: a machine that never runs, and the Linux kernel in it.
+// Used for --core and by `why --core`. Does not: trace anything.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ struct SavedGuest {
   Result<std::unique_ptr<guest_linux::Kernel>> kernel;  // at any stage of its boot
 };
 
-/// An error for a file that is no saved guest. Of a raw file the kernel says where it is split at
-/// 4 GiB: by max_pfn, the end of its RAM.
+/// An error for a file that is no saved guest. For a raw file, the kernel's max_pfn (the end of
+/// RAM) tells how the file is split at 4 GiB.
 Result<SavedGuest> open_saved_guest(const std::string& path);
 
 }  // namespace ringside::cli

@@ -1,6 +1,7 @@
 // system(): runs a command of the D program in the host's shell and waits for it.
-// Does not: read its output. Signals that end tracing reach the command as well; they are not
-// blocked in it, though they are in us.
+// Signals that end tracing reach the command as well: ringside's own threads block them, the
+// command does not.
+// Does not: read the command's output.
 #pragma once
 
 #include <string>

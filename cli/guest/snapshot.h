@@ -1,5 +1,5 @@
-// snapshot(): a target's machine in a file, as an ELF core (vmm/saved), while it stands still.
-// Used by the output, for a record of that action.
+// snapshot(): writes a target's machine to a file, as an ELF core (vmm/saved), while the machine is
+// paused. Used by the output for each record of that action.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ringside::cli {
 
-/// Pauses the machine, unless a firing keeps it still already, and writes the file, which may not
-/// exist yet; says how far it is on a terminal. Returns a line on what was written; the error,
-/// too, is one line, and names the file.
+/// Pauses the machine, unless a firing holds it already, and writes the file, which must not exist.
+/// Shows progress on a terminal. Returns a line on what was written; the error, too, is one line,
+/// and names the file.
 Result<std::string> write_snapshot(const providers::Target& target, const std::string& path);
 
 }  // namespace ringside::cli

@@ -1,5 +1,5 @@
-// The options of two dashes, in one table: what reads the command line, and the tests of --help,
-// the manual and the completions, walk it.
+// The options of two dashes, in one table. The parser of the command line walks it, and so do the
+// tests of --help, of the manual and of the completions.
 #pragma once
 
 #include <span>

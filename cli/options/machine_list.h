@@ -1,5 +1,6 @@
-// The machines of a command line: what --image and --kernel say of each, what the other options say
-// of all, and which of it goes together. Used by the parser of the command line.
+// The machines of a command line. --image, --kernel and --attach have settings of one machine, the
+// other options those of all machines. Refuses options that cannot be combined. Used by the parser
+// of the command line.
 // Does not: look for images or files.
 #pragma once
 

@@ -1,5 +1,6 @@
-// dtrace's options by name: which sources may set each (hence when) and how its value is read. -x,
-// pragmas, saved programs and setopt() all go through this table (settings.cc).
+// dtrace's options by name: which sources may set each option, and how its value is read. The
+// sources also say when: setopt() while tracing runs, a pragma before. -x, pragmas, saved programs
+// and setopt() all go through this table (settings.cc).
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Aggregations as dtrace prints them without a format: a line a key with its values, bars for
-// distributions, histograms of scalars (agghist) and packed distributions (aggpack).
+// Aggregations as dtrace prints them without a format: one line for each key with its values, bars
+// for distributions, histograms of scalars (agghist) and packed distributions (aggpack).
 #pragma once
 
 #include <cstdint>

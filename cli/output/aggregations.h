@@ -1,5 +1,5 @@
-// The consumer's side of aggregations: changes from the engine merged, cleared, truncated,
-// normalized, joined by key and sorted for printing.
+// The consumer's side of aggregations: merges the engine's changes, then clears, truncates,
+// normalizes, joins by key and sorts for printing.
 // Does not: print rows (output.h), draw bars (distribution.h).
 #pragma once
 
@@ -35,8 +35,9 @@ std::vector<Value> key_values(const dif::Aggregation& definition, Bytes key);
 
 class Aggregations {
  public:
-  /// Both must outlive this object. With `names`, keys of sym(), func(), mod() and their like that
-  /// have one name are one key, as in dtrace; without, each address is its own.
+  /// Both must outlive this object. With `names`, keys of sym(), func(), mod() and similar actions
+  /// that have the same name are one key, as in dtrace. Without it, each address is a key of its
+  /// own.
   explicit Aggregations(const std::vector<dif::Aggregation>& definitions,
                         const CodeNames* names = nullptr);
 

@@ -1,5 +1,5 @@
-// How addresses in the guest's code get names: what the printers ask, and what they make of the
-// answer. Used by everything that prints stacks, symbols and modules.
+// Names for addresses in the guest's code: the interface that printers ask, and the text that they
+// make of its answer. Used by everything that prints stacks, symbols and modules.
 // Does not: know where names come from (the session's view of a program answers).
 #pragma once
 

@@ -1,7 +1,7 @@
-// The consumer: turns what the engines of one or several targets hand over into dtrace's output,
-// record by record, and into lines for stderr. As text here (and in output_actions.cc), as
-// documents in structured_output.h. With several targets rows and lines name the machine, and each
-// has aggregations of its own, unless aggmerge makes them one.
+// The consumer: takes the records that the engines of one or several targets hand over, and makes
+// dtrace's output and lines for stderr of them. Text is made here and in output_actions.cc,
+// documents in structured_output.h. With several targets, rows and lines name the machine. Each
+// target has aggregations of its own, unless aggmerge makes them one.
 // Does not: own descriptors or decide when to print (session.h).
 #pragma once
 
@@ -59,7 +59,8 @@ class Output {
 
   /// The only target's: prints the records; remembers aggregations, drops and faults.
   void consume(const dif::TraceData& trace_data);
-  /// The same of one of several, by its view's index, but that the records wait for print_until().
+  /// The same for one of several targets, by the index of its view; but the records wait for
+  /// print_until().
   void add(std::size_t target, dif::TraceData trace_data);
   /// Prints those that fired at this time or before, of all targets in the order of their firing.
   void print_until(std::uint64_t timestamp);
@@ -77,7 +78,7 @@ class Output {
   std::vector<std::string> take_drops();
   /// All drops of a target so far.
   std::uint64_t drops(std::size_t target) const;
-  /// Those of them that clauses had, a line each: "993 drops of line 1 (tick-1000)".
+  /// The drops of clauses, one line for each clause: "993 drops of line 1 (tick-1000)".
   std::vector<std::string> drops_by_clause(std::size_t target) const;
 
  private:
@@ -142,7 +143,7 @@ class Output {
 
   // output_actions.cc
   void act(const Step& step, std::span<const Value> values);
-  /// Where to note the program's own words in what is appended to text_; null: nobody asks.
+  /// Where to note the parts of text_ that come from the program itself; null: not needed.
   OwnParts* own_parts() { return sink_->escapes() && !structured_ ? &own_ : nullptr; }
   void append_formatted(std::string& out, const Step& step, std::span<const Value> values);
   bool is_merged(std::uint32_t aggregation) const {

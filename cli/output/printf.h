@@ -1,6 +1,6 @@
-// printf() and printa() formats at print time: a parsed format and values to text.
-// Used by output.cc. Does not: check argument types; the compiler did. Values that do not fit their
-// conversion all the same print as something harmless.
+// printf() and printa() formats at print time: makes text of a parsed format and its values.
+// Used by output.cc. Does not: check argument types; the compiler did. A value that still does not
+// fit its conversion prints as something harmless.
 #pragma once
 
 #include <span>

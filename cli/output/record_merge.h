@@ -1,7 +1,8 @@
-// The records of several targets in the order of their firing, or of the commit of a speculation,
-// whose records stay together. Each target's come sorted, a TraceData at a time; one that was taken
-// later may hold what fired before the end of another target's, so records wait until every target
-// has been asked after they fired. Used by Output where there is more than one target.
+// Merges the records of several targets into the order of their firing. The records of a
+// speculation stay together, at the time of its commit. Each target hands over its records sorted,
+// one TraceData at a time. The next TraceData of one target may hold firings that are older than
+// the last ones of another target. So a record waits until every target has been asked after that
+// record fired. Used by Output if there is more than one target.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ class RecordMerge {
   }
 
   /// Calls visit(target, TraceData, index of the record) for all that fired at `until` or before,
-  /// and forgets them. Of two that fired at the same time the first target's comes first.
+  /// and forgets them. If two records have the same time, the one of the earlier target comes
+  /// first.
   template <class Visit>
   void visit_until(std::uint64_t until, Visit visit) {
     for (;;) {

@@ -1,6 +1,7 @@
-// Where output goes: text gathered in memory, written to a descriptor in one piece. A terminal gets
-// no control characters of a guest: all but tabs, newlines and the program's own parts is escaped.
-// Does not: format. A reader that went away (EPIPE) closes the sink instead of failing the trace.
+// Where output goes: text gathered in memory, written to a descriptor in one piece. For a terminal,
+// control characters of a guest are escaped, except tabs and newlines; the program's own text is
+// not escaped. If the reader went away (EPIPE), the sink closes and the trace does not fail.
+// Does not: format.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 
 namespace ringside::cli {
 
-/// Where in a text the D program's own words stand, as [begin, end), in order. What they tell a
-/// terminal is what the program's author wants.
+/// The parts of a text that come from the D program itself, as [begin, end), in order. They are not
+/// escaped: the author of the program chose them.
 using OwnParts = std::vector<std::pair<std::size_t, std::size_t>>;
 
 class Sink {
@@ -33,8 +34,8 @@ class Sink {
   void write(std::string_view text, const OwnParts& own = {});
   /// Text that a terminal may get as it is.
   void write_safe(std::string_view text) { pending_ += text; }
-  /// Writes everything gathered. False once nobody can read it any more; `problem()` says why when
-  /// that was not the reader's own wish.
+  /// Writes everything gathered. False once nobody can read it any more; problem() tells why,
+  /// unless the reader closed its end.
   bool flush();
   bool closed() const { return closed_; }
   /// freopen(): text that is written from now on is appended to the file at `path`. Text gathered

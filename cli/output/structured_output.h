@@ -1,7 +1,7 @@
-// Structured output (-O json, -x oformat=...): each firing a record of typed values, with the time
-// at which it fired, its machine, vCPU and probe; drops, faults and aggregations as records of
-// pseudo-probes. docs/output.md describes it, docs/output-schema.json is its schema.
-// Does not: know how a record is written down (structured_writer.h).
+// Structured output (-O json, -x oformat=...): each firing is a record of typed values, with its
+// time, machine, vCPU and probe. Drops, faults and aggregations are records of pseudo-probes.
+// docs/output.md describes it, docs/output-schema.json is its schema.
+// Does not: know the formats (structured_writer.h).
 #pragma once
 
 #include <cstdint>

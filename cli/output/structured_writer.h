@@ -1,7 +1,7 @@
-// How a structured record is written down: JSON in one document or a line a record, XML, HTML,
-// CSV. A record is a tree of named fields, lists and scalars, in order.
-// Does not: know what records mean. Any string makes a valid document: bytes that are no UTF-8, and
-// characters that a format cannot hold, become U+FFFD.
+// Writes structured records as JSON (one document, or one line for each record), XML, HTML or CSV.
+// A record is a tree of named fields, lists and scalars, in order.
+// Does not: know what records mean. Any string makes a valid document: bytes that are not UTF-8,
+// and characters that a format cannot hold, become U+FFFD.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A bound target as the output wants it: its program, its probes' names and its code's names.
+// A bound target as the output sees it: its program, the names of its probes and of its code.
 #pragma once
 
 #include <cstdint>

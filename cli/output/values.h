@@ -43,7 +43,7 @@ CodeAddress code_address(const Value& value);
 /// described.
 std::string code_text(const Value& value, const CodeNames& names);
 
-/// Of an integer by its bytes; 0 when it is no integer's.
+/// The width of an integer's column, by its size in bytes; 0 if no integer has that size.
 std::size_t column_width(std::size_t size);
 
 struct ColumnStyle {

@@ -1,6 +1,6 @@
-// Making a compiled program, perhaps a saved one, the program of the kernel that runs here. It
-// refers to parts of a kernel by name (dif/bind/bind.h); types without a name are told by all types
-// of the part of the kernel that they are of.
+// Binds a compiled program, which may be a saved one, to the kernel of a target. The program refers
+// to parts of a kernel by name (dif/bind/bind.h). A type without a name is known by a hash of all
+// types of its module, or of vmlinux.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ enum class CompiledFor : std::uint8_t { ThisKernel, Any };
 Result<dif::Program> bind_program(const dif::Program& program, const providers::Target& target,
                                   d::Environment& environment, const std::string& name,
                                   CompiledFor kernel);
-/// Refuses where one need is not met: `release` is that of the kernel that runs, `now` what it is
-/// told by, empty when it has no such module.
+/// Refuses a program if one need is not met. `release` is the running kernel's; `now` identifies
+/// its part that the need names, and is empty if the kernel has no such module.
 Result<void> check_need(const dif::KernelNeed& need, const std::string& release,
                         const std::optional<guest_linux::KernelPartIdentity>& now,
                         const std::string& name);

@@ -1,4 +1,4 @@
-// Files of D in a folder, and what is in one.
+// Lists the D files of a folder, and reads one.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace ringside::cli {
 
-/// Those that end in .d, in no order; `failure` says when they were not all found.
+/// The files that end in .d, in no order; `failure` is set if not all could be found.
 std::vector<std::filesystem::path> d_files(const std::string& folder, std::error_code& failure);
 
 /// All of a file; empty, with errno, when it cannot be read.

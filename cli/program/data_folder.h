@@ -1,4 +1,4 @@
-// Where the files lie that come with the program.
+// Finds the folders of files that come with ringside.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Functions of which a script gets the entry without the return, or the other way round, because no
-// probe can stand at the other end: with -F their arrows have no other half. Pure.
+// Finds functions with only one of the two probes that a script asks for: the entry or the return.
+// No probe can stand at the other end, so the arrows of -F have no other half. Pure.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class HalfPairs {
     std::size_t count = 0;
     dif::ProbeDescription first{};  // the probe that is missing
   };
-  /// Those that lack a probe which one of the script's descriptions asks for.
+  /// The functions that lack a probe which one of the script's descriptions asks for.
   Found find(std::span<const dif::ProbeDescription> asked) const;
 
  private:

@@ -16,9 +16,9 @@ namespace ringside::cli {
 Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
                                                      const std::string& own_folder);
 
-/// A line for the user where load_libraries() has none of the system's, though they were not
-/// declined (-x nolibs) nor others named: the folders searched and how to point to them. Else
-/// empty.
+/// A line for the user if load_libraries() found no system libraries, and the user neither declined
+/// them (-x nolibs) nor named others. It has the folders that were searched, and how to name the
+/// right one. Otherwise empty.
 std::string missing_libraries(const Settings& settings, const std::string& own_folder,
                               const std::vector<std::string>& places);
 

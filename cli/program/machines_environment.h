@@ -1,7 +1,7 @@
 // The compiler's view of several machines: one program is compiled for all. Its types, symbols and
-// modules are the first machine's; what differs on another one, binding finds out
-// (bind_program.h), and refuses as it does for a saved program. To compile again for each machine
-// would only hide that. Probes are looked for on every machine that a description is for.
+// modules are the first machine's. Binding (bind_program.h) finds what differs on another machine,
+// and refuses it as it does for a saved program. To compile again for each machine would only hide
+// the difference. Probes are looked for on every machine that a description names.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // Programs that `compile` wrote and `run` reads (DOF, dif/dof/dof.h).
-// Does not: verify them; whoever runs one does.
+// Does not: verify them. The caller verifies a program before it runs.
 #pragma once
 
 #include <string>

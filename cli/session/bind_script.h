@@ -1,5 +1,6 @@
-// From a script that is compiled to targets that are bound to it: with everything of each kernel in
-// it that it names, verified, its engine and buffers ready, its probes enabled but not armed.
+// Binds a compiled script to targets. For each target it fills in what the script names of the
+// kernel, verifies the result, makes the engine and its buffers, and enables the probes. Does not:
+// arm them.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How long each phase of a run takes and what of it the guests feel, for -x debug.
+// Reports for -x debug: how long each phase of a run took, and how long it paused the guests.
 #pragma once
 
 #include <chrono>

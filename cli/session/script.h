@@ -1,6 +1,6 @@
-// The D programs of one command line on their way from text, or from a file that they were saved
-// to, to one compiled program for all machines.
-// Does not: know targets; bind_script.h binds it to them.
+// Makes one compiled program for all machines from the D programs of a command line: from their
+// text, or from a file that they were saved to.
+// Does not: know targets; bind_script.h binds the program to them.
 #pragma once
 
 #include <optional>

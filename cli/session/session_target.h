@@ -1,5 +1,5 @@
-// The targets of a session in the order of their numbers (vmid), each with all that the session
-// keeps beside it: the command in its guest, its process, how names and output show it.
+// The targets of a session, in the order of their numbers (vmid). The session keeps more for each
+// target: the command in its guest, its process, and how the output shows it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Messages about a target that has ended by itself: its machine ended or moves elsewhere, or its
-// kernel is gone.
+// Messages about a target that ended by itself: its machine ended or is migrated, or its kernel is
+// gone.
 #pragma once
 
 #include "cli/session/watched_target.h"

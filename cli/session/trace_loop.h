@@ -1,6 +1,6 @@
-// Tracing from the moment the probes are armed to its end: sleeps in poll(), takes what the engines
-// of all targets produced at switchrate, passes the guests' commands' output on, and knows why it
-// ends. A target that ends by itself leaves; the others are traced on.
+// Tracing from the moment the probes are armed to its end: sleeps in poll(), takes the records of
+// all engines at switchrate, passes on the output of the commands in the guests, and knows why it
+// ends. A target that ends by itself leaves; the others are still traced.
 // Does not: compile, enable, start or shut down machines (session.h).
 #pragma once
 

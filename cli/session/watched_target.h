@@ -1,5 +1,5 @@
-// One target while it is traced, as the trace loop sees it: what its guest's command writes and
-// says, whether it has come to an end of its own, and what there is to tell of it.
+// One target while it is traced, as the trace loop sees it: the output and the end of the command
+// in its guest, the target's own end, and notices about it.
 // Used by the trace loop. Does not: wait, or print records.
 #pragma once
 
@@ -51,7 +51,8 @@ class WatchedTarget {
   /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
   /// one of its own. False when nothing new came.
   bool pass_output();
-  /// The same, all of it. Of a command that has `ended` also what is still on its way.
+  /// The same, also an unfinished line. For a command that has `Ended`, also output that still
+  /// arrives.
   enum class Command : std::uint8_t { RunsOn, Ended };
   void pass_last_output(Command command);
 

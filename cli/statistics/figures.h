@@ -1,5 +1,5 @@
-// The figures of one traced machine, as lines for a reader, as a tree for programs, and out of that
-// tree again. `-v` reports them at the end, `ringside stats` while a trace runs.
+// The figures of one traced machine: written as lines for a reader or as a tree for programs, and
+// read back from that tree. `-v` reports them at the end, `ringside stats` while a trace runs.
 // Does not: count (providers/tracer/trace_statistics.h), or know where they are kept
 // (figures_file.h).
 #pragma once

@@ -1,7 +1,7 @@
-// The files in which running traces leave their figures for `ringside stats`: one for each process,
-// in a folder that is its user's alone. The process holds a lock on its file as long as it lives,
-// so a killed one's file is told apart, and is removed at the next look. Files are only read, so
-// no trace is asked, and one that hangs can still be looked at.
+// The files in which running traces leave their figures for `ringside stats`. Each process has one
+// file, in a folder that only its user can open. The process holds a lock on its file for as long
+// as it lives. The file of a killed process has no lock, and `stats` removes it. `stats` only reads
+// files and asks no trace, so it also shows a trace that hangs.
 // Threads: one.
 #pragma once
 
@@ -42,8 +42,8 @@ struct ProcessFigures {
   std::vector<Figures> machines;
 };
 
-/// Those of all processes of this user that trace now, in the order of their numbers; none where
-/// there is no such folder.
+/// The figures of all processes of this user that trace now, in the order of their process ids;
+/// none if there is no such folder.
 Result<std::vector<ProcessFigures>> read_figures(const std::string& folder);
 
 }  // namespace ringside::cli

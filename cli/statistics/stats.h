@@ -1,5 +1,5 @@
 // The command `stats`: the figures of the traces that this user runs on this host now, as text or
-// JSON. The guests are not asked, nor looked at.
+// JSON. It does not look at the guests.
 #pragma once
 
 #include <span>

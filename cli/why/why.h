@@ -9,13 +9,13 @@
 
 namespace ringside::cli {
 
-/// The report that the command line asks for; returns the exit status, which is 0 whatever ails the
-/// guest. Errors are told on stderr.
+/// Prints the report that the command line asks for. Returns the exit status, which is 0 whatever
+/// is wrong with the guest. Errors are printed on stderr.
 int run_why(const CommandLine& line);
 
-/// As an operator reads it: the likely cause first, then what it was concluded from.
+/// The report for an operator: the likely cause first, then the facts behind it.
 std::string health_text(const std::string& machine, const guest_linux::HealthReport& report);
-/// The same and more for programs; docs/why.md describes the fields.
+/// The report for programs, with more facts; docs/why.md describes the fields.
 Tree health_tree(const std::string& machine, const guest_linux::HealthReport& report);
 
 }  // namespace ringside::cli
