@@ -1,8 +1,8 @@
-// Binding: a compiled program names what it contains of a kernel (Program::kernel_names), and each
-// kernel and each boot has its own values for those names. bind() makes the program for one of
-// them. The same compiled program can be bound to any number of kernels. The kernel that it was
-// compiled with is bound to like any other, so a saved program takes the same way.
-// A program's bytes may be hostile, and so may the kernel: the verifier comes after binding.
+// Binding: a compiled program refers to parts of a kernel by name (Program::kernel_names). Each
+// kernel and each boot has its own values for those names. bind() fills in the values of one
+// kernel. The same program can be bound to any number of kernels. Binding to the kernel that the
+// program was compiled with is no special case, so a saved program takes the same way. The program
+// and the kernel may both be hostile: the verifier runs after binding.
 #pragma once
 
 #include <string_view>
@@ -16,11 +16,11 @@ namespace ringside::dif {
 inline constexpr std::size_t kMostKernelNames = 16 << 10;  // of one program
 inline constexpr std::size_t kMostKernelShapes = 4 << 10;  // types of the kernel that it prints
 
-/// A copy with every value filled in and no name left, for the machine of this name: clauses keep
-/// the descriptions that are for it, and one without any does nothing and needs nothing of the
-/// kernel. NotFound when the kernel lacks something,
-/// Unsupported when it has it in a form that the code cannot work with; the message names that, and
-/// the line of the source where it is known: "line 3: struct task_struct has no member foo".
+/// A copy of `program` with every value filled in and no name left, for the machine with this name.
+/// Clauses keep the descriptions that are for this machine. A clause without such a description
+/// does nothing and needs nothing of the kernel. NotFound if the kernel lacks something,
+/// Unsupported if it has it in a form that the code cannot work with. The message names that thing,
+/// and the line of the source if it is known: "line 3: struct task_struct has no member foo".
 /// Invalid when the program's tables make no sense.
 Result<Program> bind(const Program& program, KernelNames& kernel, std::string_view machine = {});
 

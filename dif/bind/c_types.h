@@ -1,6 +1,5 @@
-// Questions about C types that compiling and binding share: sizes, characters, and the properties
-// that two kernels' types must have in common for the same code to serve both. Used by dif/d and by
-// this folder.
+// Questions about C types that compiling and binding share: sizes, characters, and whether the
+// types of two kernels are alike enough for the same code. Used by dif/d and by this folder.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +13,14 @@ namespace ringside::dif {
 std::uint64_t value_size(const TypeGraph& graph, TypeId id, std::uint32_t string_size);
 /// An integer of one byte that is a character: char, signed char, unsigned char.
 bool is_character(const TypeGraph& graph, TypeId id);
-/// As the definition with the same name, where `id` is a struct or union that is declared only:
-/// modules declare what another part of the kernel defines.
+/// The definition with the same name, if `id` is a struct or union that is only declared: modules
+/// declare types that another part of the kernel defines. Otherwise `id`.
 TypeId defined(const TypeGraph& graph, TypeId id);
 /// The properties that code relies on when it works with a value of this type, spelled as C,
 /// without typedefs: kind, size and sign of numbers, and the names of what pointers point at.
-/// Arrays have no length, as neither elements nor their addresses depend on it: "unsigned int",
-/// "struct file *", "char []". Text is text, though Linux has had unsigned characters since 6.2: a
-/// pointer or array of plain characters holds "char".
+/// Arrays have no length, because neither elements nor their addresses depend on it: "unsigned
+/// int", "struct file *", "char []". A pointer to plain characters, or an array of them, is "char",
+/// also since Linux 6.2 made them unsigned.
 std::string type_text(const TypeGraph& graph, TypeId id);
 
 }  // namespace ringside::dif

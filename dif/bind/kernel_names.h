@@ -1,6 +1,5 @@
-// The questions that binding asks of a kernel: an abstract answer to names. The session's
-// implementation asks the guest; tests have small made-up kernels. All answers may come from a
-// hostile guest.
+// The questions that binding asks of a kernel, as an interface. The session's implementation asks
+// the guest; tests have small made-up kernels. Every answer may come from a hostile guest.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Types as a Program carries them for the consumer (TypeShape), made from a type graph: by the
-// compiler from its own, by bind() from a kernel's. The type that a pointer points at is known by
-// name only, so every shape is finite.
+// The types that a Program carries for the consumer (TypeShape), made from a type graph. The
+// compiler makes them from its own graph, bind() from a kernel's. A shape has only the name of the
+// type that a pointer points at, so every shape is finite.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The D compiler's front door: source text and the world it is compiled in, to a dif::Program.
-// Grammar and semantics: the published Dynamic Tracing Guide, illumos's dialect.
+// The D compiler's entry point: compiles source text, with the probes, types and symbols around it,
+// to a dif::Program. Grammar and semantics: the published Dynamic Tracing Guide, illumos's dialect.
 // Touches no guest and no files.
 #pragma once
 
@@ -31,7 +31,7 @@ struct ProbeSignature {
   std::vector<std::string> argument_names;
   dif::ProbeDescription first;         // that probe's full name
   dif::ProviderAttributes attributes;  // of that probe's provider
-  /// args[] as a program sees it, where the probe passes something else: args[n] is the
+  /// args[] as a program sees it, if that differs from what the probe passes: args[n] is the
   /// argument `native` of `arguments`, translated to `type` ("bufinfo_t *", of a D library).
   struct Translated {
     std::string type;
@@ -129,8 +129,9 @@ struct Compiled {
   std::string desugared;  // its clauses as D, without if, else and loops
 };
 
-/// Compiles one program. Parts of the kernel stand in the program by name (kernel_names), so it
-/// runs where bind() (dif/bind/bind.h) finds them; types without a name are its `needs`.
+/// Compiles one program. The program refers to parts of the kernel by name (kernel_names), so it
+/// runs on every kernel in which bind() (dif/bind/bind.h) finds them. Types without a name are its
+/// `needs`.
 Result<Compiled, Diagnostic> compile(std::string_view source, const CompileOptions& options,
                                      Environment& environment);
 

@@ -1,6 +1,6 @@
-// if, else, for and while, which DIF has no clauses for: a clause that holds them becomes several
-// clauses with predicates on hidden this-> variables, as dtrace does it for if and else; a loop is
-// clauses that the firing goes back to, a bounded number of times (docs/loops.md).
+// Takes if, else, for and while apart, which DIF does not have. A clause that holds them becomes
+// several clauses with predicates on hidden this-> variables, as in dtrace. A loop is a group of
+// clauses to which the firing goes back, a bounded number of times (docs/loops.md).
 #pragma once
 
 #include <cstdint>

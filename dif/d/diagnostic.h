@@ -1,5 +1,5 @@
-// One complaint about a D program: dtrace's tag, the text, and where. Every phase of the compiler
-// returns it; the command makes a message of it (cli/program/sources.h). Prints nothing itself.
+// One error in a D program: dtrace's tag, the text, and the place. Every phase of the compiler
+// returns it; the command makes a message of it (cli/program/sources.h). Does not: print.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The D libraries that a program gets, in their order. Used by compile.cc; reads no files.
+// Chooses the D libraries for a program, and puts them in order. Used by compile.cc; reads no
+// files.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// One half of the aggregation memory: a hash table from (aggregation, key) to words in a fixed
-// arena of aggsize bytes. A vCPU's firings fill one half while the consumer reads and clears the
-// other; the engine says which half is whose (output.h).
+// One of the two aggregation buffers of a vCPU: a hash table from (aggregation, key) to words, in a
+// fixed arena of aggsize bytes. The vCPU's firings fill one buffer while the consumer reads and
+// clears the other. The engine swaps them (output.h).
 // Fire context: find_or_add() yes, everything else no.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The words that the aggregating functions keep per key, and how they take in a value: the layout
 // of AggregateEntry::words, shared by the firing side (aggregate.h) and the consumer, which merges
 // and prints. Buckets are those that DTrace documents.
-// Fire context: aggregate_value() yes, everything else as well but not needed there.
+// Fire context: yes; only aggregate_value() is used there.
 #pragma once
 
 #include <cstdint>
@@ -60,9 +60,9 @@ void aggregate_merge(const Aggregation& aggregation, std::span<std::int64_t> int
 inline constexpr std::size_t kMostKeys = 32;
 Result<void> check_aggregation(const Aggregation& aggregation);
 
-/// Stacks of all kinds and depths are one type of key. A key has room for the deepest. Where an
-/// aggregation has the kernel's and users', the key is a UserStack, and this stands for the process
-/// id before the kernel's frames.
+/// Stacks of all kinds and depths are one type of key, with room for the deepest. If an aggregation
+/// has stacks of the kernel and of processes, its key is a UserStack. Before the kernel's frames,
+/// this value stands in place of the process id.
 inline constexpr std::uint64_t kKernelFrames = UINT64_MAX;
 
 constexpr bool is_stack(ValueKind kind) {

@@ -1,8 +1,9 @@
-// The sizes of buffers that the host has room for. Memory is only taken up when it is used, so a
-// host grants almost anything; a buffer that is larger than the host's memory would get us killed
-// when it fills. So each kind of buffer may be a quarter of the host's memory, all vCPUs together;
-// or, where the address space is smaller than that (ulimit -v), an eighth of what is left of it.
-// Used by the engine and, for bufresize=manual, by whoever makes one. Fire context: no.
+// Limits the sizes of buffers to what the host has room for. A host grants almost any size, because
+// memory is taken only when it is used. But a buffer that is larger than the host's memory would
+// get us killed when it fills. So each kind of buffer may take a quarter of the host's memory, for
+// all vCPUs together. If the address space is smaller than that (ulimit -v), it is an eighth of
+// what is left. Used by the engine and, for bufresize=manual, by the code that makes a buffer. Fire
+// context: no.
 #pragma once
 
 #include <cstdint>

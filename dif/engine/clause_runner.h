@@ -1,11 +1,11 @@
-// The firing half of the engine: carries out one firing of a probe's clauses, on one vCPU.
-// Predicate first; then each action in turn. A fault ends the clause, throws away the record that
-// it was making, is reported, and fires dtrace:::ERROR; the probe's other clauses still run.
-// Loops (Clause::repeat) are jumps back in a probe's list of clauses; each is bounded by its limit,
-// and all jumps of one firing by kMostTrips and by what the clauses cost that they lead back to.
-// A firing that takes very long all the same is ended with a fault: a vCPU waits for it.
+// The firing half of the engine: runs the clauses of one firing, on one vCPU. The predicate runs
+// first, then each action in order. A fault ends the clause, drops the record that it was making,
+// is reported, and fires dtrace:::ERROR. The probe's other clauses still run. A loop
+// (Clause::repeat) is a jump back in the probe's list of clauses. Each loop is bounded by its
+// limit. All jumps of one firing are bounded by kMostTrips, and by the cost of the clauses that
+// they repeat. A firing that still takes too long ends with a fault, because a vCPU waits for it.
 // clause_runner.cc: one firing, loops, faults. clause_actions.cc: the actions.
-// Threads: fire() of one runner by one thread at a time, of several runners beside each other.
+// Threads: fire() of one runner on one thread at a time; several runners may fire at once.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -62,7 +62,7 @@ class ClauseRunner {
 
  private:
   friend class testing::StatePeer;
-  /// Of a clause in a probe's list, while the probe fires.
+  /// The loop state of a clause in a probe's list, while the probe fires.
   struct Round {
     std::size_t scratch = 0;  // in use before the clause ran
     std::uint32_t trips = 0;  // of the loop that it ends, since the firing came to it

@@ -1,5 +1,5 @@
-// The clauses that each probe has: made while probes are enabled, only read by firings, of all
-// vCPUs. Fire context: find() and what it answers with yes; everything else no.
+// The clauses of each probe. They are written while probes are enabled; firings of all vCPUs only
+// read them. Fire context: find() and its result yes; everything else no.
 #pragma once
 
 #include <atomic>

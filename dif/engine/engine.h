@@ -1,14 +1,14 @@
 // The engine: evaluates the clauses of a verified program when probes fire, and keeps what they
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
-// Threads: vCPUs fire beside each other, one thread at a time for each, which holds the vCPU's
-// turn. The state that a vCPU's firings have for themselves, its lane (evaluator, line caches,
-// scratch, this-> variables, record and aggregation buffers, counters), needs no other lock; the
-// state that all share has some of its own (dif/evaluate/shared_locks.h).
-// Exactly one thread consumes, and stops nobody: each vCPU has two sets of buffers, take() changes
-// over to the others for all vCPUs in one store, waits until each firing that began before that is
-// over, and empties those that nobody fills any more. So it is one cut through the records of all
-// vCPUs: a take() that leaves a firing out also leaves out all that happened after it.
+// Threads: several vCPUs fire at once. One vCPU fires on one thread at a time, which holds that
+// vCPU's turn (a lock). The turn protects the vCPU's own state, its lane: evaluator, line caches,
+// scratch, this-> variables, record and aggregation buffers, counters. State that all vCPUs share
+// has locks of its own (dif/evaluate/shared_locks.h).
+// Exactly one thread consumes, and it stops no vCPU. Each vCPU has two sets of buffers. take()
+// switches all vCPUs to the other set by one store, waits until each firing that began before the
+// store is over, and then empties the old set. So all records of one take() end at the same moment:
+// if a firing is not in it, nothing that happened after that firing is in it either.
 // Fire context: fire() yes; everything else no.
 #pragma once
 
@@ -46,7 +46,7 @@ struct Record {
   std::span<const std::byte> data;
   std::uint64_t committed = 0;  // ns: when commit() let it out of a speculation, else 0
 
-  /// Where it stands among other records: what was committed together stays together.
+  /// Its place in the order of records: records that were committed together stay together.
   std::uint64_t order() const { return committed != 0 ? committed : timestamp; }
 };
 
@@ -163,8 +163,8 @@ class Engine {
     ProbeId probe;
     ProbeDescription name;
   };
-  /// The same as enable() for each, of clauses that were expected. No turn is taken meanwhile; on
-  /// the consumer's thread.
+  /// As enable() for each of them, for clauses that were expected. Call it on the consumer's
+  /// thread; no turn is taken.
   void enable_beside_firings(std::span<const Enabling> enablings);
   const EcbInfo& ecb(EcbId id) const;
   const ProbeDescription& probe_name(ProbeId probe) const;
@@ -183,7 +183,8 @@ class Engine {
   BriefLock& turn(std::uint32_t vcpu);
   /// Returns when every turn that was taken before is over.
   void wait_for_turns();
-  /// Where what happens on no vCPU (BEGIN, END, tick) fires: 0, or the one that `cpu` chose.
+  /// The vCPU number under which BEGIN, END and tick fire, which happen on no vCPU: 0, or the one
+  /// of the option `cpu`.
   std::uint32_t host_vcpu() const;
 
   /// Evaluates every clause enabled on `probe`.

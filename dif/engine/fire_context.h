@@ -1,7 +1,7 @@
 // Fire context: the host code from taking a trap (or being told of a breakpoint or an event) to
-// answering it. A guest CPU is standing still and every byte it gave us may be a lie; the time
-// spent here is the guest's. Code in fire context does not allocate, log, throw or touch files;
-// takes no lock but a BriefLock; does not loop without a bound; reads the guest only by copy
+// answering it. A guest CPU stands still meanwhile, so the time spent here is the guest's. Every
+// byte that it gave us may be a lie. Code in fire context does not allocate, log, throw or touch
+// files; takes no lock but a BriefLock; does not loop without a bound; reads the guest only by copy
 // through a GuestReader; on trouble it returns a Fault or bumps a counter. Headers whose first
 // comment says "Fire context: yes" may be used there.
 //

@@ -116,8 +116,8 @@ class GuestContext {
   virtual Result<void, Fault> keep_still() const {
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
-  /// chill(): keeps the vCPU, which stands still while we are here, for so many ns (at most
-  /// 500 ms; the engine sees to that). Where a guest waits for us, somebody has to keep it waiting.
+  /// chill(): holds the vCPU, which stands still during the firing, for this many ns; the engine
+  /// limits it to 500 ms.
   virtual Result<void, Fault> wait(std::uint64_t nanoseconds) const;
 };
 

@@ -1,5 +1,6 @@
-// How long a firing may take: a vCPU waits for it. Each step of a clause asks; the clock is looked
-// at only now and then, by what the steps may have cost, so firings of a few steps never look.
+// Limits the time of a firing, because a vCPU waits for it. Each step of a clause asks. The clock
+// is read only when the steps so far may have cost enough, so a firing of a few steps never reads
+// it.
 // Fire context: yes.
 #pragma once
 

@@ -1,9 +1,10 @@
-// One buffer of records: a vCPU's principal buffer, or its part of a speculation. Records lie in it
-// as dtrace documents them, so that bufsize and specsize mean what they mean there: a header of 12
-// bytes (EPID, timestamp), then the data; each record begins where its most aligned field asks for,
-// and gaps are filled with words that are no EPID (0). A speculation that was committed is a group:
-// a header, then each vCPU's records as they lay in its buffer.
-// The policy decides what a full buffer does (options.h); whoever reserves counts the drop.
+// One buffer of records: a vCPU's principal buffer, or its part of a speculation. Records have the
+// layout that dtrace documents, so that bufsize and specsize mean the same as in dtrace: a header
+// of 12 bytes (EPID, timestamp), then the data. Each record begins at the alignment of its most
+// aligned field; gaps are filled with zero words, which are no EPID. A committed speculation is a
+// group: a header, then each vCPU's records as they lay in its buffer.
+// The policy decides what happens when a buffer is full (options.h). The caller that reserves
+// counts the drop.
 // Fire context: yes, but for the constructor and drain().
 #pragma once
 
@@ -29,8 +30,9 @@ struct RecordShape {
 /// By EcbId; [0] is no ECB's.
 using RecordShapes = std::vector<RecordShape>;
 
-/// Who a record is of. Fill keeps room for END (Final), Switch for what the consumer is told to do
-/// (Order: printa(), clear()...), so that a flood of other records does not drop it.
+/// The kind of a record. Policy Fill reserves room for END (Final). Policy Switch reserves room for
+/// orders to the consumer (Order: printa(), clear()...), so that a flood of other records does not
+/// drop them.
 enum class Room : std::uint8_t { Ordinary, Order, Final };
 
 class RecordBuffer {
@@ -66,7 +68,7 @@ class RecordBuffer {
     std::uint32_t timestamp_high = 0, timestamp_low = 0;
   };
   static_assert(sizeof(Header) == kRecordHeaderSize);
-  /// Of a group, and of the records of one vCPU in it. Both begin at a multiple of 8.
+  /// The header of a group, and of the records of one vCPU in it. Both begin at a multiple of 8.
   struct GroupHeader {
     std::uint32_t mark = 0, size = 0;  // kGroup; bytes with this header
     std::uint64_t committed = 0;       // when

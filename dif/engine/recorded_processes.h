@@ -1,9 +1,10 @@
-// The processes whose code addresses were recorded lately, so that whoever will print them can look
-// at a process while it lives: the firing side notes, the consumer asks.
-// A process is told at its first record, then after pauses that double (8 ms, 16 ms... 1 s), as
-// long as it goes on being recorded: its mappings change most when it is young. One that runs
-// another program, in another address space, begins anew. Threads: one notes, one asks. No lock;
-// where there is no room, a process is told later or never. Fire context: note() yes; next() no.
+// The processes whose code addresses were recorded lately. The firing side notes a process; the
+// consumer asks which ones to look at, so that it can read their mappings while they live. The
+// consumer gets a process at its first record, then after intervals that double (8 ms, 16 ms... 1
+// s), for as long as it is recorded: mappings change most in a young process. A process that runs
+// another program, in another address space, starts again. Threads: one notes, one asks. There is
+// no lock; if there is no room, the consumer gets a process later or never. Fire context: note()
+// yes; next() no.
 #pragma once
 
 #include <array>

@@ -2,11 +2,11 @@
 // a buffer of specsize bytes per vCPU. speculation() takes a free one, speculate() leads a clause's
 // record to it, commit() copies what it holds into the principal buffer, discard() throws it away.
 //
-// commit() and discard() are over at once, for the buffers of all vCPUs: a firing that records in
-// one keeps the program lock to its end, so nobody is at it. What was committed is one group
-// (record_buffer.h), which the consumer gets whole and in the order of time. dtrace, whose CPUs
-// cannot reach each other's buffers, cleans up later, and has speculations that are busy until
-// then. Everything here under the program lock (shared_locks.h).
+// commit() and discard() act at once on the buffers of all vCPUs. A firing that records in a
+// speculation keeps the program lock to its end, so nobody else uses the buffers meanwhile. A
+// commit makes one group (record_buffer.h), which the consumer gets whole and in the order of time.
+// In dtrace a CPU cannot reach the buffers of another one; it cleans up later, and a speculation is
+// busy until then. All calls need the program lock (shared_locks.h).
 //
 //   Inactive --speculation()--> Active --speculate()--> Recording
 //      ^                          | commit(), discard()     |

@@ -49,7 +49,7 @@ class BuiltinVariables {
   Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
     return guest_->write_user(GuestVirt{at}, bytes);
   }
-  /// Whose self-> variables they are: the thread's, or the vCPU's while it is idle.
+  /// The owner of self-> variables: the thread, or the vCPU while it is idle.
   Result<Owner, Fault> owner();
 
  private:

@@ -2,17 +2,17 @@
 // fixed arena of dynvarsize bytes. Freed memory is kept by size class; an element may take a chunk
 // of a larger class.
 //
-// An erased element's memory is not used again at once: a firing may still hold its address in a
-// register. It lies on the dirty list until clean(), which moves it to the rinsing list, and the
-// next clean() makes it free. Whoever owns the table cleans it at cleanrate, and sooner where
-// runs_short() says that it helps; clean() takes the same time however much there is to clean.
-// full_because() says what a full table still waits for.
+// The memory of an erased element is not reused at once, because a firing may still hold its
+// address in a register. The memory lies on the dirty list until clean() moves it to the rinsing
+// list; the next clean() makes it free. The table's owner calls clean() at cleanrate, and sooner if
+// runs_short() says that it helps. clean() takes constant time. full_because() tells what a full
+// table still waits for.
 //
-// For several vCPUs: elements lie in parts that share no bucket, so the thread that holds a
-// part's lock (shared_locks.h) may look, add and erase in it beside others. Memory belongs to all:
-// each vCPU has lists of its own of what it erased, and takes from the others' when it finds
-// nothing else. A vCPU's lists are cleaned between two firings of its own, so that nothing is used
-// again in the firing that erased it.
+// For several vCPUs: the table has parts that share no bucket. The thread that holds a part's lock
+// (shared_locks.h) may find, add and erase in that part while other threads use other parts. The
+// arena belongs to all: each vCPU has its own lists of erased memory, and takes from other vCPUs'
+// lists when its own are empty. A vCPU's lists are cleaned between two of its firings, so that no
+// firing reuses what it has erased itself.
 // Fire context: yes, but for the constructor.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace testing {
 class StatePeer;
 }
 
-/// Where an element belongs: the table's part, and the vCPU whose lists give and take its memory.
+/// The table's part that an element belongs to, and the vCPU from whose lists its memory comes.
 struct ElementPlace {
   unsigned part = SharedLocks::kShards;  // of associative arrays
   unsigned vcpu = 0;
@@ -55,11 +55,11 @@ class DynamicTable {
   std::optional<std::uint64_t> find_or_add(std::span<const std::byte> key, std::size_t data_size,
                                            Place place = {});
   void erase(std::span<const std::byte> key, Place place = {});
-  /// Of one vCPU, while none of its firings runs.
+  /// Cleans the lists of one vCPU, while none of its firings runs.
   void clean(unsigned vcpu = 0);
 
-  /// Whether, since the last call, an element was made of the last of the memory, or found none,
-  /// while erased ones wait to be cleaned.
+  /// Whether, since the last call, an element took the last free memory or found none, while erased
+  /// elements wait to be cleaned.
   bool runs_short() {
     return runs_short_.load(std::memory_order_relaxed) &&
            runs_short_.exchange(false, std::memory_order_relaxed);

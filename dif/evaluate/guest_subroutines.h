@@ -1,5 +1,5 @@
-// The subroutines about the guest's kernel: which process descends from which, its locks, its paths
-// and its device numbers. Fire context: yes.
+// The subroutines about the guest's kernel: progenyof(), and those about locks, paths and device
+// numbers. Fire context: yes.
 #pragma once
 
 #include "dif/evaluate/builtin_variables.h"

@@ -1,9 +1,9 @@
-// json(document, path): one element of a JSON text. The path is that of JavaScript: names with
-// dots between them and indices in brackets, "a.b[2].c" or "[0]"; an index may stand after a dot,
-// too: "a.b.2.c" or "0". A string's text comes as it stands between its quotes, with its escapes;
-// numbers, true, false, null, objects and arrays as they are written. The answer is NULL for an
-// element that is not there, and for text that is no JSON as far as it must be read. Only the text
-// before the element is read, once, and nothing is allocated but the answer.
+// json(document, path): one element of a JSON text. The path has JavaScript's form: names with dots
+// between them and indices in brackets, "a.b[2].c" or "[0]". An index may also stand after a dot:
+// "a.b.2.c" or "0". A string's result is the text between its quotes, with its escapes. Numbers,
+// true, false, null, objects and arrays are returned as they are written. The result is NULL if the
+// element does not exist, or if the text that must be read is not JSON. The text is read once, up
+// to the element, and only the result is allocated.
 // Fire context: yes.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Zeroed memory that costs nothing until it is touched: buffers and tables sized by options, which
-// must exist before the first firing because nothing may allocate during one.
+// Zeroed memory that costs nothing until it is touched. For buffers and tables whose size is an
+// option: they must exist before the first firing, because a firing may not allocate.
 // Fire context: use yes, making one no.
 #pragma once
 

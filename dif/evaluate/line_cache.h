@@ -1,6 +1,6 @@
 // Guest memory as a clause sees it: a firing reads each 64-byte line of the guest once and then
-// keeps looking at that copy, so D uses the bytes that it checked, whatever other vCPUs write
-// meanwhile. Direct-mapped and small: two lines that collide are re-read.
+// uses that copy. So D uses the bytes that it checked, whatever other vCPUs write meanwhile. The
+// cache is direct-mapped and small: of two lines that collide, each is read again.
 // Does not know D's own memory (memory.h). Fire context: yes.
 #pragma once
 

@@ -8,8 +8,8 @@
 //   63      56 55     48 47                 0
 //   | kHandle | arena   | offset             |
 //
-// Strings and by-reference values are looked at in place when they are D's, and staged by copy
-// when they are the guest's. Fire context: yes, but for the constructor and set_arena().
+// Strings and by-reference values of D are used in place. Those of the guest are copied first. Fire
+// context: yes, but for the constructor and set_arena().
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class Memory {
   /// Strings of the program; they must outlive this.
   void set_constants(std::string_view strings) { constants_ = strings; }
 
-  /// Whose locks firings take for what vCPUs share; without, nothing is shared.
+  /// The locks that firings take for state that vCPUs share. Without them nothing is shared.
   void set_access(SharedAccess& access) { access_ = &access; }
 
   void begin_firing(const GuestReader& kernel, const GuestReader& user) {
@@ -104,8 +104,9 @@ class Memory {
 
   /// D memory that instructions may write: scratch, global and this-> storage, opened elements.
   Result<std::span<std::byte>, Fault> writable(std::uint64_t at, std::uint64_t size);
-  /// Lets instructions write to an element of the Dynamic arena, whose other bytes hold the table
-  /// itself: until many more are opened, at most to the end of the firing.
+  /// Lets instructions write to one element of the Dynamic arena; the arena's other bytes are the
+  /// table itself. It lasts until many more elements are opened, and at most to the end of the
+  /// firing.
   void open(std::uint64_t handle, std::uint64_t size) {
     opened_[open_count_++ % opened_.size()] = {handle, size, gaps()};
   }

@@ -1,7 +1,7 @@
 // The global variables, associative arrays and self-> variables of one program, and their locks.
-// One engine has its own; the engines of several machines that run one program share one, so that
-// globals are the program's and not each machine's. Threads of different machines have different
-// self-> variables all the same: their machine is part of whose they are.
+// The engines of several machines that run one program share one SharedGlobals, so that globals
+// belong to the program and not to a machine. Threads of different machines still have different
+// self-> variables, because the machine is part of a thread's identity.
 // Fire context: no; what it holds, yes.
 #pragma once
 

@@ -1,21 +1,22 @@
-// The locks on what of D's state all vCPUs' firings share. They keep a firing whole beside others.
+// The locks on the part of D's state that the firings of all vCPUs share. They make a firing atomic
+// for other firings.
 //
 // All else is a vCPU's own (dif/engine/engine.h). Shared are
 //   global variables, associative arrays, speculations   the program lock
 //   self-> variables                                     one of kShards locks, by the thread
-// A firing takes such a lock when it first comes to something that the lock is for, and keeps it to
-// its end. So to each other firings look as if they came one after the other: `x++` counts
-// exactly, and the condition of an `if` still holds in its body; a firing that touches nothing
-// shared waits for nobody. A thread runs on one vCPU at a time, hence its lock is free unless
-// another thread has the same one, or the guest lies about its threads.
+// A firing takes a lock when it first uses something that the lock protects, and keeps it to its
+// end. So firings look to each other as if they ran one after the other: `x++` counts exactly, and
+// the condition of an `if` still holds in its body. A firing that touches nothing shared waits for
+// nobody. A thread runs on one vCPU at a time. So its shard is free unless another thread has the
+// same shard, or the guest lies about its threads.
 //
-// Order: the program lock, then a shard. A firing at a probe whose clauses touch what the program
-// lock is for (`program_first`, known when they are enabled) takes that one before a shard. A
-// firing may come to shared memory unforeseen, by an address that D code kept or the guest forged:
-// then it gives its shard back and takes every lock in order; elements that it held writable are
-// not writable any more, because another vCPU may have erased them meanwhile.
-// With one vCPU nobody is beside anybody, and no lock is taken. Engines of several machines that
-// run one program have these locks in common (shared_globals.h). Fire context: yes.
+// Order: the program lock, then a shard. If a probe's clauses need the program lock
+// (`program_first`, known when they are enabled), its firings take that lock before a shard. A
+// firing may also reach shared memory unexpectedly, by an address that D code kept or the guest
+// forged. Then it releases its shard and takes every lock in order. Elements that it held writable
+// are not writable any more, because another vCPU may have erased them meanwhile. With one vCPU no
+// lock is taken. Engines of several machines that run one program share these locks
+// (shared_globals.h). Fire context: yes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The subroutines about strings. Positions that strchr, strrchr and strstr answer with lie in the
-// original string, wherever that is. Fire context: yes, but for the constructor.
+// The subroutines about strings. strchr, strrchr and strstr return a position in the original
+// string, wherever that string lies. Fire context: yes, but for the constructor.
 #pragma once
 
 #include <span>

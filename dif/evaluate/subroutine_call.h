@@ -1,5 +1,5 @@
-// A call of a subroutine as all classes of subroutines see it: arguments as they were pushed on the
-// tuple stack, an answer or a fault, and the strings among both. Fire context: yes.
+// One call of a subroutine, as all classes of subroutines see it: the arguments on the tuple stack,
+// the result or a fault, and access to strings among them. Fire context: yes.
 #pragma once
 
 #include <cstdint>

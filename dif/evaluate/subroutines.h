@@ -1,6 +1,6 @@
-// The subroutines that DIF calls. Arguments come from the tuple stack as they were pushed;
-// strings are looked at where they lie, results are made in scratch. This class chooses; others do:
-// one for each kind of subroutine, with the state that its kind needs.
+// The subroutines that DIF calls. Arguments are on the tuple stack. Strings are used where they
+// lie, and results are made in scratch. This class only dispatches: there is one class for each
+// kind of subroutine, with the state that the kind needs.
 // Fire context: yes, but for the constructor.
 #pragma once
 

@@ -53,7 +53,8 @@ class SharedVariables {
  public:
   SharedVariables(const Program& program, const EngineOptions& options, unsigned vcpus)
       : SharedVariables(std::array{&program}, options, vcpus) {}
-  /// Of one program, bound to several machines; of all their vCPUs. Each machine has dynvarsize.
+  /// The variables of one program that is bound to several machines, for all their vCPUs. Each
+  /// machine has dynvarsize.
   SharedVariables(std::span<const Program* const> bound, const EngineOptions& options,
                   unsigned vcpus);
   SharedVariables(const SharedVariables&) = delete;
@@ -62,7 +63,7 @@ class SharedVariables {
   /// Some probe beside BEGIN and END stores this global. Before the first firing.
   void unsettle(std::uint16_t id);
   bool is_settled(std::uint16_t id) const { return globals_[id - kFirstUserVariable].settled; }
-  /// Of what one vCPU erased, while none of its firings runs: memory comes back after two of these
+  /// Cleans what one vCPU erased, while none of its firings runs. Memory is free after two calls
   /// (dynamic_table.h).
   void clean(unsigned vcpu) { dynamic_.clean(vcpu); }
   /// Whether cleaning now rather than at cleanrate makes room that is soon needed.
@@ -78,8 +79,8 @@ class SharedVariables {
   DynamicTable dynamic_;
 };
 
-/// Whose elements dynamic variables are: a thread's, of those that have one id in turn the one that
-/// was created then; all 0 for arrays of the program.
+/// The owner of elements of dynamic variables: a thread. The time of creation tells threads apart
+/// that have the same id one after the other. All 0 for arrays of the program.
 struct Owner {
   std::uint64_t thread = 0, born = 0;
 };

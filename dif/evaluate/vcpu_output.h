@@ -1,5 +1,5 @@
 // The output of one vCPU's firings. Each vCPU has two of these: one that its firings fill, and one
-// that the consumer empties. Record buffers of policy Switch change hands with them; those of ring
+// that the consumer empties. Record buffers of policy Switch are exchanged as well; those of ring
 // and fill stay with the firings until tracing has ended.
 // Fire context: the members that clause_runner.cc uses yes; construction and take() no.
 #pragma once

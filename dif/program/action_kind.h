@@ -1,4 +1,4 @@
-// The kinds of actions and aggregating functions, and what is known of each: the rows of
+// The kinds of actions and aggregating functions, and the properties of each: the rows of
 // actions.def. Fire context: yes.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Built-in variables and subroutines by name and by number: all that the compiler needs to type and
-// emit them, the verifier to check them and the listing to name them. Their work is done in
-// builtin_variables.cc and by the classes of subroutines.h. The table is builtin.def.
+// Built-in variables and subroutines by name and by number: what the compiler needs to emit them,
+// the verifier to check them, and the listing to name them. builtin_variables.cc and the classes of
+// subroutines.h implement them. The table is builtin.def.
 //
 // Calls: arguments are pushed in order with pushtr (strings: TupleType::String) or pushtv
 // (integers and pointers), then `call id, rd`, which empties the tuple stack.

@@ -1,5 +1,5 @@
-// A probe's four-part name, and the pattern form of it that D programs and -l use, which may say
-// before the four parts on which machines.
+// A probe's name of four parts, and the pattern for it that D programs and -l use. A pattern may
+// have a fifth part in front: the machines that it is for.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,8 @@ inline constexpr unsigned kTupleSlots = 8;  // keys of one associative array or 
 /// A key of bytes that is longer is not worth hashing; storing one is out of scratch space.
 inline constexpr std::uint32_t kLongestBytesKey = 4096;
 
-/// Something of a kernel that a program contains by its name, because each kernel has its own value
-/// for it, and each boot its own addresses. bind() (dif/bind/bind.h) finds the values.
+/// A part of a kernel to which a program refers by name, because each kernel has its own value for
+/// it, and each boot its own addresses. bind() (dif/bind/bind.h) finds the values.
 struct KernelName {
   enum class Kind : std::uint8_t {
     Symbol,      // the address of a variable or function
@@ -244,9 +244,10 @@ struct Clause {
   bool operator==(const Clause&) const = default;
 };
 
-/// A part of the guest's kernel ("vmlinux" or a module) whose types a program contains without a
-/// name to find them by in another: it runs where that part has the same types. The one that
-/// saves the program adds what identifies them (vmm/linux/kernel_identity.h).
+/// A part of the guest's kernel ("vmlinux" or a module) of which a program contains types without a
+/// name. Such types cannot be found in another kernel, so the program runs only where that part has
+/// the same types. The code that saves the program adds what identifies them
+/// (vmm/linux/kernel_identity.h).
 struct KernelNeed {
   std::string module = {};
   std::string type = {};     // one that has no name, as C spells it

@@ -1,6 +1,6 @@
-// Interface stability: how much one may rely on a name, on the meaning of its data, and how far the
-// interface reaches, as the Dynamic Tracing Guide ("Stability") defines them. Providers declare
-// theirs, the compiler computes those of clauses, -v shows them.
+// Interface stability, as the Dynamic Tracing Guide ("Stability") defines it: how stable a name is,
+// how stable the meaning of its data, and which systems have it. Providers declare theirs, the
+// compiler computes those of clauses, -v shows them.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ std::string_view text(Stability stability);
 std::string_view text(DependencyClass dependency);
 /// "Stable/Evolving/ISA".
 std::string to_string(const Attributes& attributes);
-/// The same read back, any case; empty when it is none.
+/// Reads that text, in any case; empty if it is not valid.
 std::optional<Attributes> parse_attributes(std::string_view text);
 
 /// A provider's promises: for each part of its probes' names, and for args[].

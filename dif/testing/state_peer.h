@@ -1,5 +1,5 @@
-// The past as D sees it, and nothing else, for tests. Copies the variables of one firing vCPU into
-// another of the same program, and compares them.
+// For tests: copies the D variables of one firing vCPU into another one of the same program, and
+// compares them.
 #pragma once
 
 #include <algorithm>

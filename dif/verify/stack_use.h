@@ -1,6 +1,6 @@
-// Whether a program ever follows the guest's kernel stack: the tables for that (many megabytes) are
-// not loaded for a program that does not. The same for processes' addresses. And whether a value is
-// the program's own constant, which needs no care when it is shown.
+// Whether a program ever walks the guest's kernel stack: only then the tables for it (many
+// megabytes) are loaded. Also whether it records addresses of processes, and whether a value is a
+// constant of the program, which needs no escaping when it is printed.
 #pragma once
 
 #include "dif/program/program.h"

@@ -36,7 +36,7 @@ std::string_view guest_changing_call(const Difo& difo);
 inline bool changes_the_guest(const Difo& difo) {
   return !guest_changing_call(difo).empty();
 }
-/// True when an action needs -w: for itself, or for an object of its arguments.
+/// True if an action needs -w, for the action itself or for an object of its arguments.
 bool is_destructive(const Action& action);
 /// The first thing in a program that needs -w: an action, or a subroutine that an object calls.
 struct Destructive {

@@ -1,6 +1,7 @@
-// The statements of a clause to the actions of a dif::Clause, with the checks that dtrace makes of
-// their arguments. This class chooses; others build: ValueActions, FormatActions,
-// AggregationActions and CodeValues (actions by name), Aggregating (assignments to aggregations).
+// Compiles the statements of a clause to the actions of a dif::Clause, with dtrace's checks of
+// their arguments. This class chooses a builder for each statement. The builders are ValueActions,
+// FormatActions, AggregationActions and CodeValues (actions by name), Aggregating (assignments to
+// aggregations).
 #pragma once
 
 #include "dif/d/actions/action_order.h"

@@ -1,5 +1,5 @@
-// Stacks and addresses of code (stack(), ustack(), sym() and the like): recorded as numbers, given
-// their names when they are printed.
+// Stacks and addresses of code (stack(), ustack(), sym() and the like): recorded as numbers; names
+// are looked up when they are printed.
 #pragma once
 
 #include "dif/d/actions/action_tools.h"

@@ -1,4 +1,4 @@
-// Resolved expressions to DIF. One CodeGenerator makes one object.
+// Compiles resolved expressions to DIF. One CodeGenerator makes one object.
 //
 // Values: a register holds the 64 bits of an integer, or the address of a by-reference value.
 // Operators work on all 64 bits, and variables keep them. Loads from memory extend from the type's

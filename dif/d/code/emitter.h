@@ -24,8 +24,8 @@ struct Label {
 
 class Emitter {
  public:
-  /// `registers` counts r0, and is at most what DIF has. Where an object needs more, `slots` take
-  /// their place.
+  /// `registers` counts r0, and is at most what DIF has. If an object needs more, the variables
+  /// `slots` replace them.
   Emitter(unsigned registers, SpillSlots slots) : registers_(registers), slots_(std::move(slots)) {}
   /// The lowest free register, or the complaint that there are too few to spill any.
   Checked<unsigned> allocate(const Location& at);

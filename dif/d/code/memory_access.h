@@ -1,5 +1,5 @@
 // Loads and stores at an address that a register holds: numbers, strings, structures, bit-fields.
-// Finding the address is the code generator's.
+// Does not: find the address (the code generator does).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the instructions of one DIF object come from: expressions by number, and their text for
-// messages about faults. Used by the code generator.
+// Notes which expression each instruction of a DIF object comes from, and the text of those
+// expressions, for messages about faults. Used by the code generator.
 #pragma once
 
 #include <string>

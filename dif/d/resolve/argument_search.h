@@ -1,4 +1,4 @@
-// Whether a clause names args[], before its names are resolved.
+// Tells whether a clause uses args[], before its names are resolved.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// args[]: the arguments of the clause's probes, typed, and translated where their provider says so.
+// args[]: gives the arguments of the clause's probes their types, and their translators if the
+// provider has some.
 #pragma once
 
 #include <cstdint>

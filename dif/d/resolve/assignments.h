@@ -1,5 +1,5 @@
-// Operators that write: =, those with =, ++ and --. D's variables are declared by their first
-// assignment, so these know which names nothing has declared yet.
+// Operators that write: =, the compound ones such as +=, ++ and --. D's variables are declared by
+// their first assignment, so this code also declares new names.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,8 @@ class Assignments {
   void enter_clause() { first_assigned_.clear(); }
   /// Whether `e` names a variable that nothing has declared yet.
   bool names_unknown(const Expr& e) const;
-  /// Declares the variables that assignments in `e` define, or only its arrays and those of
-  /// threads, so that they can be named before `e` is resolved. Complains about nothing: assign()
-  /// will.
+  /// Declares the variables that assignments in `e` define, or only arrays and self-> variables, so
+  /// that they can be used before `e` is resolved. It reports no errors; assign() does.
   enum class Which : std::uint8_t { All, Dynamic };
   void define(Expr* e, Which which);
   /// Whether the clause has an = that was to declare the name, and did not.

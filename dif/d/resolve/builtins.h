@@ -1,5 +1,5 @@
 // D's own names: built-in variables, regs[] and uregs[], and calls of subroutines, actions and
-// aggregating functions. Which there are is in the tables of dif/program.
+// aggregating functions. The tables of dif/program list them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The probes of the clause that is compiled, and the one signature that they share: args[] is typed
-// by it. A clause whose descriptions have none in common is compiled for each of them.
+// The probes of the clause that is compiled, and the signature that they share, which gives args[]
+// its types. A clause whose descriptions share no signature is compiled once for each description.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Folding: the values of expressions of constants.
+// Constant folding: computes expressions whose operands are all constant.
 #pragma once
 
 #include "dif/d/diagnostic.h"

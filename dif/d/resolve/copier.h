@@ -1,5 +1,5 @@
-// Copies of expressions, with names bound to others: the values of inlines and the members of
-// translators where they are used. Copies of clauses that nobody has resolved yet.
+// Copies expressions and binds names in the copy to other expressions: for each use of an inline or
+// of a translator's member. Also copies clauses that are not resolved yet.
 #pragma once
 
 #include <string>

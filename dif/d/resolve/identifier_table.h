@@ -1,4 +1,5 @@
-// The names of a program: variables of the three scopes, inlines, and what of D's own it uses.
+// The names of a program: variables of the three scopes, inlines, and the built-in names that it
+// uses.
 #pragma once
 
 #include <array>
@@ -48,11 +49,11 @@ class IdentifierTable {
   Identifier* find(Scope scope, const std::string& name);
   /// A variable or function of the D that the program asks for: no name for a variable of its own.
   bool is_of_d(const std::string& name) const;
-  /// That the program assigns to this name at some place; `type` of what, in D's words, or empty.
-  /// Of several places the first one counts.
+  /// Notes that the program assigns to this name at `at`; `type` is the value's type in D, or
+  /// empty. The first place counts.
   void note_assigned(Scope scope, const std::string& name, const Location& at,
                      std::string_view type);
-  /// The way out for a variable that is named at `at` and does not exist: "; it is assigned later,
+  /// A suggestion for a variable that is used at `at` and does not exist: "; it is assigned later,
   /// at column 9: declare `int s;` before" or "; did you mean NAME?". Empty where nothing is known.
   std::string suggest(Scope scope, const std::string& name, const Location& at) const;
   /// A name of D that came later than the D that the program asks for.

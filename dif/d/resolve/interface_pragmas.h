@@ -1,5 +1,5 @@
-// The statements of `#pragma D attributes` and `#pragma D binding` about names: how stable they
-// are, and since which version of D they are there. A pragma may come before or after its name.
+// The statements of `#pragma D attributes` and `#pragma D binding` about names: their stability,
+// and the version of D that brought them. A pragma may come before or after its name.
 #pragma once
 
 #include <map>

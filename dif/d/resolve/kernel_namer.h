@@ -1,8 +1,8 @@
-// Names for what a program contains of the guest's kernel, so that it can be bound to another one,
-// or to the next boot: which type, member, symbol or enumerator an offset, size or address is of.
-// The code generator asks for them; the resolver notes as fixed each value that itself decides what
-// is compiled (an array's length, a key's size).
-// Does not: look anything up again; that is bind()'s (dif/bind).
+// Names the parts of the guest's kernel that a program contains, so that the program can be bound
+// to another kernel or to the next boot. A name tells which type, member, symbol or enumerator an
+// offset, size or address belongs to. The code generator asks for names. The resolver marks a name
+// as fixed if its value decides what is compiled (an array's length, a key's size).
+// Does not: look a name up again; bind() does (dif/bind).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class KernelNamer {
   Index member(const MemberPath& path, const Expr& access, Kind kind, std::uint64_t value,
                unsigned unit = 0);
   Index symbol(const Expr& e);
-  /// Of sizeof, offsetof, an enumerator and $target whose Expr::late is set.
+  /// The name for a sizeof, an offsetof, an enumerator or a $target whose Expr::late is set.
   std::optional<Index> late_constant(const Expr& e);
 
   /// The size of e's value, of what a pointer or array points at, of a variable of the type; empty

@@ -23,10 +23,10 @@ class KernelVariables {
   const Identifier* stand_in(const Expr& e) const;
   /// Types a symbol whose value is read. Complains where no type of it is known.
   Checked<void> value(Expr* e) const;
-  /// The same of one whose address is taken: it need not have a type.
+  /// The same for a variable whose address is taken: it need not have a type.
   Checked<void> address(Expr* e) const;
-  /// The same of one that is cast, which says what a symbol of unknown type holds: (int)`sym reads
-  /// an int.
+  /// The same for a variable that is cast, which gives a symbol of unknown type its type: (int)`sym
+  /// reads an int.
   Checked<void> cast(Expr* e, TypeId to) const;
 
  private:

@@ -1,6 +1,6 @@
-// The rules of operators: the types that they take and give. Operands are resolved before; names
-// are not known here. Each function types `e`, and gives it its value where its operands are
-// constant.
+// The rules of operators: which types they take and which type results. Operands are resolved
+// already; this code knows no names. Each function gives `e` its type, and its value if the
+// operands are constant.
 #pragma once
 
 #include "dif/d/diagnostic.h"

@@ -1,5 +1,5 @@
-// `#pragma D attributes` and `#pragma D binding`. Options are the parser's, depends_on is the
-// compilation's.
+// `#pragma D attributes` and `#pragma D binding`. The parser reads `option`, and compile.cc reads
+// `depends_on`.
 #pragma once
 
 #include "dif/d/resolve/identifier_table.h"

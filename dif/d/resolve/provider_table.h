@@ -1,4 +1,4 @@
-// `provider NAME { probe ...; };`: interfaces that a program declares. They give no probes.
+// `provider NAME { probe ...; };`: interfaces that a program declares. They publish no probes.
 #pragma once
 
 #include <string>

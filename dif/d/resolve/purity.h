@@ -1,5 +1,5 @@
-// Whether an expression may be evaluated twice where the script has them once: code for assignments
-// and translators repeats parts of them. Used by codegen_lvalues.cc and rewriter.cc.
+// Whether an expression that the script has once may be evaluated twice: code for assignments and
+// translators repeats parts of expressions. Used by codegen_lvalues.cc and rewriter.cc.
 // Does not: ask whether repeating is cheap.
 #pragma once
 

@@ -1,13 +1,12 @@
-// Names and types of expressions: gives each its type, its constant value where it has one, and the
-// identifier that it names. D's variables are declared by their first assignment, so clauses are
-// resolved in program order.
+// Resolves the names and types of expressions: gives each expression its type, its constant value
+// if it has one, and the identifier that it names. D's variables are declared by their first
+// assignment, so clauses are resolved in program order.
 //
-// Resolver walks expressions, and gives what it meets to parts that are classes of their own: names
-// (names.h), D's own names and calls (builtins.h), args[] (probe_arguments.h), kernel symbols
-// (kernel_variables.h), operators that write (assignments.h), the rules of those that read
-// (operator_rules.h), inlines (inlines.h), translators (translators.h). They come back to it for
-// the expressions inside of theirs, through ExpressionWalker (resolver_tools.h). Declarations
-// outside clauses are declarations.h's.
+// Resolver walks expressions, and hands each kind to a class of its own: names (names.h), D's own
+// names and calls (builtins.h), args[] (probe_arguments.h), kernel symbols (kernel_variables.h),
+// operators that write (assignments.h), the rules of those that read (operator_rules.h), inlines
+// (inlines.h), translators (translators.h). These resolve inner expressions through
+// ExpressionWalker (resolver_tools.h). Declarations outside clauses are in declarations.h.
 #pragma once
 
 #include <string>
@@ -53,11 +52,11 @@ class Resolver final : public ExpressionWalker {
 
   Checked<void> resolve(Expr* e, std::string_view dynamic_tag = "D_CG_DYN") override;
   Checked<void> resolve_dynamic(Expr* e) override;
-  /// As resolve(), of an operand whose value is only compared: that of a pointer to a translated
-  /// structure is the pointer from which it is translated.
+  /// As resolve(), for an operand that is only compared: the value of a pointer to a translated
+  /// structure is then the pointer that is translated.
   Checked<void> resolve_compared(Expr* e, std::string_view dynamic_tag);
-  /// Of a ?: whose condition is a constant, `e` becomes the side that it takes, unresolved: the
-  /// other one need not mean anything. False: the condition is none.
+  /// If the condition of a ?: is constant, `e` becomes the side that is taken, unresolved; the
+  /// other side need not have a meaning. False: the condition is not constant.
   Checked<bool> take_known_side(Expr* e);
   /// resolve(), and complains with the tag unless `e` is an integer known now.
   Checked<std::int64_t> constant(Expr* e, std::string_view what,

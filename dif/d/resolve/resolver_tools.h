@@ -1,5 +1,5 @@
-// Shared by the parts of the resolver: their tools, and the way back to the resolver itself, which
-// types the expressions inside of theirs.
+// Shared by the parts of the resolver: their tools, and ExpressionWalker, through which a part has
+// its inner expressions resolved.
 #pragma once
 
 #include <optional>

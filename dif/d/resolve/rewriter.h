@@ -1,6 +1,6 @@
-// New expressions in the place of resolved ones: a value as another type, a value that is kept in a
-// hidden variable since it is needed twice. Used for inlines, translators and operators that read
-// what they write.
+// Replaces resolved expressions: converts a value to another type, or keeps it in a hidden variable
+// because it is needed twice. Used for inlines, translators, and operators that read what they
+// write.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// xlate: the translators that there are, and what becomes of expressions that go through one.
+// xlate: finds the translator for an expression, and rewrites the expression by it.
 //
 // A translated value exists only member by member: Expr::translation says how each is computed.
 // When the whole of it is wanted, its members are computed into a hidden clause-local structure.
@@ -51,13 +51,13 @@ class Translators {
 
   /// Whether `e`, a Member or Arrow, takes a member of a translated value.
   static bool is_member(const Expr& e);
-  /// Makes such an `e` the member's expression. Of several for one member the first counts that
-  /// this kernel has the types for.
+  /// Replaces such an `e` by the member's expression. If a translator has several for one member,
+  /// the first counts whose types this kernel has.
   Checked<void> member(Expr* e);
 
   /// Makes `e`, if it is a translation, a value: the whole structure. A pointer has none: `tag`.
   Checked<void> settle(Expr* e, std::string_view tag);
-  /// The same of a value that is only compared: that of a pointer is the pointer from which it is
+  /// The same for a value that is only compared: for a pointer it is the pointer that is
   /// translated.
   Checked<void> settle_compared(Expr* e, std::string_view tag);
 

@@ -1,6 +1,6 @@
-// The nodes of the tree, made from the pieces of a rule and no deeper than the phases can recurse.
-// Used by the grammar's actions, and by the lexer for constants.
-// Does not: judge what was built; that is resolve.cc's.
+// Makes the nodes of the tree from the parts of a grammar rule, and limits the depth to what the
+// phases can recurse. Used by the grammar's actions, and by the lexer for constants. Does not:
+// check what was built (resolve.cc does).
 #pragma once
 
 #include <optional>
@@ -42,7 +42,7 @@ class NodeMaker {
   Statement* loop(Statement parts, const std::vector<Statement*>& body);
 
   TypeSpec* base_word(const Location& at, TypeSpec::Base base);
-  /// The same of a type with a name, before which a scope may stand: D`name.
+  /// The same for a type with a name, which may have a scope: D`name.
   TypeSpec* named_word(const Location& at, TypeSpec::Base base, std::string_view name);
   TypeSpec* storage_word(const Location& at, Storage storage);
   TypeSpec* merge(TypeSpec* into, TypeSpec* word);

@@ -1,5 +1,5 @@
-// Expressions that the compiler makes by itself, from parts that are there already. Used by the
-// desugaring and the resolver; the parser's own, whose depth is limited, are NodeMaker's.
+// Makes expressions that are not in the source, from existing parts. Used by the desugaring and the
+// resolver. The parser's expressions, whose depth is limited, come from NodeMaker.
 #pragma once
 
 #include <utility>

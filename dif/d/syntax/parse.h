@@ -1,5 +1,5 @@
-// Source text to syntax tree. Used by compile.cc; knows names of types only as far as the grammar
-// needs them.
+// Parses source text to a syntax tree. Used by compile.cc. Of types it knows only the names that
+// the grammar needs.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// A syntax tree as D text again: a program as it is once its conditions and loops have been taken
-// apart. For users who wonder (-d); nothing reads it back. Prints trees that have not been
-// resolved, which is when they still look like the source.
+// Prints a syntax tree as D text: the program after its conditions and loops were taken apart. For
+// users (-d); nothing reads it back. The tree must not be resolved yet, so that it still looks like
+// the source.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Syntax errors in words. Bison only knows the token that does not fit; where a type is unknown,
-// its name reads like a variable's, and the token that does not fit comes after it.
+// Makes messages of syntax errors. Bison only knows the token that does not fit. The name of an
+// unknown type is read as a variable, so the token that does not fit is the one after it.
 #pragma once
 
 #include "dif/d/syntax/parse_state.h"

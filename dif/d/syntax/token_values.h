@@ -1,4 +1,4 @@
-// The values of tokens: numbers, characters, strings, and what macros stand for. Used by the lexer.
+// The values of tokens: numbers, characters, strings and macros. Used by the lexer.
 #pragma once
 
 #include <cstddef>

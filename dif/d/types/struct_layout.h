@@ -1,4 +1,4 @@
-// The layout of a structure or union of the program: as C has it on amd64.
+// The layout of a structure or union that the program declares: C's on amd64.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Types that D scripts take for granted, where the guest has none of that name: those of the
-// Dynamic Tracing Guide and of Solaris' <sys/types.h>, with the sizes that Linux gives them; socket
+// Types that D scripts rely on, for guests that have no type of that name: those of the Dynamic
+// Tracing Guide and of Solaris' <sys/types.h>, with the sizes that Linux gives them; socket
 // addresses and times as <bits/socket.h>, <netinet/in.h> and <bits/types/> of glibc lay them out on
 // x86-64.
 #pragma once

@@ -45,16 +45,16 @@ class Types {
 
   /// Takes note that what is compiled contains how a structure or enum is laid out.
   void use_layout(TypeId id) const;
-  /// That it declares or casts with the name of a number's type.
+  /// Notes that the program declares or casts with the name of a number's type.
   void use_typedef(TypeId id) const;
-  /// Of which types that is so, since forget_layouts(), in the order of their ids.
+  /// The types whose layout was used since forget_layouts(), in the order of their ids.
   const std::set<TypeId>& used_layouts() const { return used_layouts_; }
   void forget_layouts() { used_layouts_.clear(); }
 
   /// Bytes; 0 when incomplete. A string has strsize bytes. A use of the layout.
   std::uint64_t size(TypeId id) const;
-  /// The same, where the size is named for other kernels (kernel_namer.h) or nothing of it
-  /// compiled.
+  /// The same, if the caller names the size for other kernels (kernel_namer.h) or compiles nothing
+  /// with it.
   std::uint64_t measure(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
@@ -62,10 +62,10 @@ class Types {
   TypeId referent(TypeId id) const { return at(id).target; }
   /// Whether no member of the structure or union begins after this one of its own.
   bool is_last(TypeId structure, const FoundMember& member) const;
-  /// Of -x, ~x and x << n: that of x, but an enumeration counts as an int.
+  /// The type of -x, ~x and x << n: that of x, but an enumeration counts as an int.
   TypeId arithmetic(TypeId id) const;
-  /// Of x + y: the wider type, or the unsigned one of two that are equally wide. Unlike in C, types
-  /// smaller than int stay small; values are 64 bits wide whatever their type is.
+  /// The type of x + y: the wider type, or the unsigned one if both have the same width. Unlike in
+  /// C, types smaller than int stay small; values are 64 bits wide whatever their type is.
   TypeId arithmetic(TypeId a, TypeId b) const;
   /// Whether (to)x cuts the value of an x of scalar type `from`: to fewer bits, or to as many with
   /// another sign. Other casts only name another type.
@@ -87,8 +87,8 @@ class Types {
   /// are few, and the nearest one, which may be a member of a member. Empty, or begins with "; ".
   std::string suggest_member(TypeId structure, std::string_view name) const;
 
-  /// Empty for void, functions and incomplete types. Whose size it contains is the caller's to
-  /// name.
+  /// Empty for void, functions and incomplete types. The caller must name the type whose size it
+  /// contains.
   std::optional<dif::ValueType> value_type(TypeId id) const;
 
   TypeId named(std::string_view plain) const { return graph_.find(plain).value_or(TypeId{}); }
