@@ -1,5 +1,4 @@
-// The modules in which other systems' kernels have their functions, as scripts for DTrace name
-// them.
+// The module names that DTrace scripts for other systems use for the kernel (genunix, mach_kernel).
 #pragma once
 
 #include <string_view>

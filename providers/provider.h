@@ -37,9 +37,9 @@ struct ProbeArguments {
   std::vector<TypeId> types;
   std::vector<std::string> names;
   std::string why_unknown = {};  // of one that is not known, where there is more to say
-  /// How args[] looks to a program where that is not how the probe has it: args[n] is the argument
-  /// `native`, given as `type` ("psinfo_t *") by a translator of the libraries from types[native].
-  /// Empty: args[n] is argument n as it is.
+  /// How a program sees args[], if a translator changes it: args[n] is the argument `native`, which
+  /// a translator of the libraries converts from types[native] to `type` ("psinfo_t *"). Empty:
+  /// args[n] is argument n itself.
   struct Translated {
     std::string type;
     unsigned native = 0;
@@ -80,7 +80,8 @@ class Provider {
   }
   /// The published probe with this id; empty when the id belongs to none.
   virtual Result<std::optional<Probe>> by_id(dif::ProbeId id) = 0;
-  /// Of one of its own probes. Its types are in the kernel's graph, which outlives the provider.
+  /// The arguments of one of its own probes. The types are in the kernel's graph, which outlives
+  /// the provider.
   virtual ProbeArguments arguments(const Probe& probe) = 0;
   /// One line on what the probe stands on, for -l -v; empty by default.
   virtual std::string detail(const Probe& probe) {
@@ -94,16 +95,17 @@ class Provider {
     (void)module;
     return {};
   }
-  /// The same as provide(), of a module that was admitted. Nothing by default.
+  /// The same as provide(), for a module that was loaded later and admitted. Does nothing by
+  /// default.
   virtual Result<void> provide_in(std::uint16_t module, const dif::ProbeDescription& pattern,
                                   const Visitor& visit) {
     (void)module, (void)pattern, (void)visit;
     return {};
   }
 
-  /// Prepares the probe; the tracer sees to it that it fires. Idempotent. NotFound: it is not of
-  /// this provider; Unsupported, with the reason: nothing can stand there (any more); Limit: the
-  /// guest has no room for one more. After an error the probe is as it was.
+  /// Prepares the probe; the tracer makes it fire. Idempotent. NotFound: the probe is not this
+  /// provider's; Unsupported, with the reason: nothing can stand there (any more); Limit: the guest
+  /// has no room for one more. After an error the probe is as it was.
   virtual Result<void> enable(const Probe& probe) = 0;
   virtual bool is_enabled(dif::ProbeId id) const = 0;
   /// The tracer sees to it that the probe fires no more.

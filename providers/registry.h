@@ -1,8 +1,8 @@
 // The registry: every provider of one tracer, with the range of probe ids that each may use.
-// Used by the tracer. It finds probes by pattern or id and leads enable() to the right provider;
-// it knows nothing of what a probe stands on.
-// Ids are the same for the same guest in every run, so that one from a listing can be used later:
-// ranges follow each other in the order of add(), each as long as its provider says.
+// Used by the tracer. It finds probes by pattern or id, and passes enable() to the right provider.
+// It does not know what a probe stands on. The same guest has the same ids in every run, so that an
+// id from a listing can be used later. Ranges follow each other in the order of add(); each
+// provider says how long its range is.
 #pragma once
 
 #include <cstdint>

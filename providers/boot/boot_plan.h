@@ -1,17 +1,19 @@
-// When which breakpoints stand in a kernel that is traced from its first instruction. A debug
-// register can watch any address at any time, but there are four; bytes of int3 need memory that is
-// mapped, on some hosts a guest that has a gate for them, and text that nobody reads or rewrites.
-// So breakpoints of our own, the markers, tell when the next set can be made:
+// Plans the breakpoints of a kernel that is traced from its first instruction: which of them stand
+// at which time. A debug register can watch any address at any time, but there are only four. An
+// int3 needs memory that is mapped, and text that the kernel neither reads nor rewrites; on some
+// hosts the guest must also have a gate for it. So breakpoints of our own, the markers, tell when
+// the next set can be made:
 //   first instruction     the first few points, in registers (all of them if that is enough)
 //   x86_64_start_kernel   text is mapped: all but what the kernel rewrites while it boots, where
 //                         the host's KVM sees int3 itself
 //   early_cpu_init        setup_arch() has made the gate for int3: the same, on any host
 //   rest_init             the text is rewritten (alternatives, return thunks): all
 //   free_initmem          init text is about to be used for something else: all but that
-// Four points leave no register for a marker: each hit then asks what the kernel says of itself
-// (its system_state) until that is enough. Registers are for the beginning only: a guest may want
-// its own, and a processor that QEMU translates overlooks one when an interrupt comes just there.
-// Another kernel tells nothing: all at once, else the first four, and again at each hit.
+// Four points leave no register for a marker. Then each hit reads the kernel's system_state until
+// the next set can be made. Debug registers are used only at the beginning: the guest may want its
+// own, and QEMU's TCG misses one if an interrupt comes at that instruction. For a kernel other than
+// Linux there are no markers: all points are set at once, or else the first four, and the rest is
+// tried again at each hit.
 // Used by the boot tracer. Pure.
 #pragma once
 
@@ -45,7 +47,7 @@ class BootPlan {
     std::optional<std::vector<GuestVirt>> instead;
   };
   Step start() const;
-  /// Whether at() is to be told what the kernel says of itself.
+  /// Whether at() needs the kernel's system_state.
   bool asks_system_state() const;
   /// The next one, now that a vCPU stands at `hit`; empty: nothing changes. `system_state`: the
   /// kernel's variable of that name, an enum system_states (include/linux/kernel.h, since 4.13).

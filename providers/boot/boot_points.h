@@ -1,7 +1,7 @@
-// ProbePoints over breakpoints that need no guest code (vmm/vcpu_exits.h): for
-// a kernel that is traced from its first instruction, and for kernels that are no Linux. Knows when
-// each may stand: a Linux rewrites parts of its text while it boots, and frees its init text later.
-// Used by the boot tracer. Does not: set breakpoints.
+// ProbePoints over breakpoints that need no guest code (vmm/vcpu_exits.h): for a kernel that is
+// traced from its first instruction, and for kernels other than Linux. Knows when each breakpoint
+// may stand: Linux rewrites parts of its text while it boots, and frees its init text later. Used
+// by the boot tracer. Does not: set breakpoints.
 // Fire context: has_point() yes; everything else no.
 #pragma once
 
@@ -21,8 +21,8 @@ class BootPoints final : public ProbePoints {
   /// `kernel` must outlive it.
   explicit BootPoints(const guest_linux::FileKernel& kernel) : kernel_(kernel) {}
 
-  /// Refuses text in which the guest cannot take an exception, which it must on hosts whose KVM
-  /// does not see int3, and text that the kernel patches again and again.
+  /// Refuses text that the kernel patches again and again. Also refuses text in which the guest
+  /// cannot take an exception: on hosts whose KVM does not see int3, the guest must take one.
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override;
   /// Unsupported once tracing has begun.
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;

@@ -1,6 +1,6 @@
-// The trace of a kernel that is traced from its first instruction: breakpoints fire, on the vCPUs'
-// threads. A firing's CPU is the vCPU's index until the kernel has numbered its CPUs. Made by the
-// boot tracer. Threads: the session's, but for on_breakpoint() (vCPUs', several at once).
+// The trace of a kernel that is traced from its first instruction. Its breakpoints fire on the
+// vCPUs' threads. Until the kernel has numbered its CPUs, a firing's CPU is the vCPU's index. Made
+// by the boot tracer. Threads: the session's, but for on_breakpoint() (vCPUs', several at once).
 // Fire context: the firing in on_breakpoint() begins its own; everything else no.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The tracer of a kernel that is traced from its first instruction: it is known from its file, and
-// its probes are breakpoints that need no guest code.
+// The tracer of a kernel that is traced from its first instruction. Symbols, types and text come
+// from the kernel's file, and the probes are breakpoints that need no guest code.
 // Used by the tracer alone. Threads: the session's; notices are left on vCPUs' threads, too. Does
 // not: make or release the machine.
 #pragma once

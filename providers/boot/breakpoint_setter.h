@@ -1,7 +1,6 @@
-// Changes the machine's breakpoints for a vCPU's thread, which may not pause the machine itself
-// (BootTracer's steps): a thread of its own does it while the vCPU waits, outside the guest and
-// thus paused. Used by the boot tracer. Threads: set() on one vCPU's thread at a time. Fire
-// context: no.
+// Changes the machine's breakpoints for a vCPU's thread, which may not pause the machine itself. A
+// separate thread pauses the machine and changes them, while the vCPU waits outside the guest. Used
+// by the boot tracer. Threads: set() on one vCPU's thread at a time. Fire context: no.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// How much of a guest's time traps may take, and what is to be taken out where they take more.
-// Pure: the caller reads the clock and the counters (budget_enforcer.h).
+// The budget of traps: how much of a guest's time they may take, and which probes to take out if
+// they take more. Pure: the caller reads the clock and the counters (budget_enforcer.h).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Overrun {
   double kept = 0;       // the share of the traps that fits, 0 to 1
 };
 
-/// Looks at the counters now and then. Traps that are over budget from one look to the next, and
-/// then once more, are too much: one burst is not.
+/// Checks the counters now and then. Traps are too many if they are over budget in two checks in a
+/// row: one burst does not count.
 class BudgetKeeper {
  public:
   explicit BudgetKeeper(const Budget& budget) : budget_(budget) {}
@@ -52,13 +52,13 @@ class BudgetKeeper {
   bool suspicious_ = false;
 };
 
-/// One line for the user: what was too much, the first of the probes that were taken out by name,
-/// of `count` in all, and the way out.
+/// One line for the user: which limit was exceeded, the names of the first probes that were taken
+/// out, their `count`, and the option that changes the limit.
 std::string describe(const Budget& budget, const Overrun& overrun,
                      std::span<const std::string> names, std::size_t count);
 
-/// The places to take out so that at most this share of all hits is left: the hottest first, and at
-/// least `least` of them where there are so many.
+/// The places to take out so that at most the share `kept` of all hits is left: the hottest first,
+/// and at least `least` of them if there are that many.
 std::vector<DispatchTable::Hits> hottest(std::vector<DispatchTable::Hits> places, double kept,
                                          std::size_t least);
 

@@ -1,7 +1,7 @@
-// Keeps the traps of a trace to a budget (budget.h). A thread of its own looks at the
-// counters once a second, and takes the hottest probes out where they are too much, so it
-// does so whatever the session's thread waits for: a terminal that is stopped, a pipe that nobody
-// reads. Probes that it has taken out stay out.
+// Keeps the traps of a trace to a budget (budget.h). Its thread reads the counters once a second,
+// and takes out the hottest probes if the traps are over budget. It has a thread of its own because
+// the session's thread may wait for a stopped terminal or a pipe that nobody reads. Probes that it
+// has taken out stay out.
 // Used by the tracer. Threads: take_taken_out() on any; the others on the session's.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace ringside::providers {
 /// It works on these, on its thread.
 struct BudgetEnforcerParts {
   std::function<std::vector<CpuTraps>()> loads;
-  /// Of the table of this moment (DispatchTable::counts(), hits_since()).
+  /// The counts of the current table (DispatchTable::counts(), hits_since()).
   std::function<DispatchTable::Counts()> counts;
   std::function<std::vector<DispatchTable::Hits>(const DispatchTable::Counts&)> hits_since;
   /// When it returns these probes fire no more.
@@ -49,7 +49,7 @@ class BudgetEnforcer {
     std::vector<dif::ProbeId> probes;
     Result<void> done;
   };
-  /// Those since the last call.
+  /// The probes that were taken out since the last call.
   std::vector<TakenOut> take_taken_out();
   /// How many probes so far. On any thread.
   std::uint64_t count() const;

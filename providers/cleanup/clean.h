@@ -1,7 +1,8 @@
-// Cleaning of a guest: the remains of a ringside that was killed are found, proved, and taken out,
-// so that the guest is as if it had never been traced. Remains to which nothing in the guest leads
-// are of another kernel, or of a tracer that died while it came or went: they are zeroed where this
-// kernel keeps that memory from its allocator, else they are left alone.
+// Cleans a guest: finds what a killed ringside has left in it, proves that it is ringside's, and
+// takes it out, so that the guest is as it was before the trace. If nothing in the guest leads to
+// the remains, they belong to another kernel, or to a tracer that died while it attached or left.
+// Such remains are zeroed if this kernel keeps that memory from its allocator; otherwise they are
+// left alone.
 // Used by the tracer before it looks at any text.
 #pragma once
 
@@ -15,13 +16,13 @@
 
 namespace ringside::providers {
 
-/// A stub that somebody is inside of stays. That is an error (Invalid) for a caller that wants it
-/// to go, and none for one that uses it again (leave.h).
+/// A stub stays while a vCPU or a task is inside it. That is an error (Invalid) if the caller wants
+/// it gone, and no error if the caller uses it again (leave.h).
 enum class Occupied : std::uint8_t { IsAnError, IsUsedAgain };
 
 /// Returns a line for the user that says what was found and done; empty when there was nothing.
-/// Unsupported, naming it, when the process that put it there lives, and where what is there is not
-/// proved to be ours to change: then nothing was written. Invalid when breakpoints have to stay.
+/// Unsupported, and nothing was written: the process that installed the stub lives (the error names
+/// it), or the remains are not proved to be ours. Invalid when breakpoints have to stay.
 Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                          Occupied occupied = Occupied::IsAnError);
 

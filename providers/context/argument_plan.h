@@ -1,8 +1,8 @@
-// Where the arguments of a probe come from: data that a provider supplies with its probe (with each
-// place of it, binding.h; with a timer, profile.h; with an event, vm_dispatch.h), and that the
-// context of a firing walks when the program asks for an argument. Only dtrace:::ERROR has none:
-// the engine fires it inside another firing, with the fault's own words.
-// Does not: know types. A provider promises those by Provider::arguments().
+// An argument plan tells where the arguments of a probe come from. A provider supplies it: for each
+// place of a probe (binding.h), for a timer (profile.h), for an event (vm_dispatch.h). The context
+// of a firing follows the plan when the program asks for an argument. Only dtrace:::ERROR has no
+// plan: the engine fires it inside another firing, and its arguments describe the fault. Does not:
+// know types; Provider::arguments() has those.
 //
 // How to add a source: one more ArgumentSource::Kind, its arm in argument_value(), and a hostile
 // case in argument_plan_test.cc.
@@ -40,8 +40,8 @@ struct ArgumentMoment {
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.
 using HostFacts = std::array<std::uint64_t, 7>;
 
-/// Arguments that have to be worked out: by running a piece of the guest's code on the host, or by
-/// following its structures. One object may serve all arguments of a probe. Called in fire context.
+/// Arguments that are computed: by running a piece of the guest's code on the host, or by following
+/// the guest's structures. One object may serve all arguments of a probe. Called in fire context.
 class ComputedArguments {
  public:
   virtual ~ComputedArguments() = default;
@@ -87,8 +87,8 @@ class ArgumentSource {
     return {Kind::Computed, nullptr, n, &by};
   }
 
-  /// The same, of which only the low bytes count: what lies above them in a register or a word is
-  /// left over from something else. `bytes`: 1, 2, 4 or 8.
+  /// The same, but only the low `bytes` count: the higher ones of a register or word are undefined.
+  /// `bytes`: 1, 2, 4 or 8.
   constexpr ArgumentSource narrowed(std::uint8_t bytes, bool is_signed) const {
     ArgumentSource source = *this;
     source.bytes_ = bytes;
@@ -96,7 +96,7 @@ class ArgumentSource {
     return source;
   }
 
-  /// One that there is, but that nobody can tell: a fault.
+  /// An argument that exists, but whose value is not known: reading it is a fault.
   static constexpr ArgumentSource untold() { return {Kind::Untold, nullptr, 0, nullptr}; }
 
   constexpr bool exists() const { return kind_ != Kind::None; }
@@ -156,7 +156,7 @@ struct ArgumentPlan {
   bool needs_vcpu(unsigned n) const { return n < arguments.size() && arguments[n].needs_vcpu(); }
 };
 
-/// Of a probe without arguments: all are 0.
+/// The plan of a probe without arguments: all are 0.
 inline constexpr ArgumentPlan kNoArguments{};
 /// arg0 and what follows; the others are 0.
 constexpr ArgumentPlan arguments_from(std::initializer_list<ArgumentSource> sources) {
@@ -186,8 +186,8 @@ inline constexpr ArgumentPlan kFunctionEntryArguments = [] {
   }
   return plan;
 }();
-/// At a way out of a function: how far from its start (Binding::site), and the value, which is only
-/// known where the way out is a return.
+/// At a way out of a function: arg0 is its distance from the function's start (Binding::site), arg1
+/// the value. The value is known only if the way out is a return.
 inline constexpr ArgumentPlan kFunctionExitArguments{
     {ArgumentSource::of_site(), ArgumentSource::untold()}, {}, {}};
 inline constexpr ArgumentPlan kFunctionReturnArguments{

@@ -1,6 +1,6 @@
-// Decides which arrivals at a place are firings of the probe that stands there, where not all are,
-// and works out the arguments of those. Used by providers (binding.h), asked by the dispatcher in
-// the vCPU's turn. Fire context: yes.
+// An arrival is a vCPU's trap at the place of a probe. Some probes fire only at some arrivals: an
+// Arrival decides which, and computes the arguments of those firings. Made by providers
+// (binding.h), asked by the dispatcher in the vCPU's turn. Fire context: yes.
 #pragma once
 
 #include "providers/context/argument_plan.h"

@@ -1,8 +1,8 @@
-// A vCPU of a guest of which nothing is known but its registers: a kernel for teaching, or Linux
-// before it has set up its CPUs. Memory is what the vCPU itself sees, through its own page table
-// or, without paging, as it is; stacks are followed by frame pointers. There are no processes:
-// every identity is 0 and execname is empty. Does not: read memory of a vCPU in 32-bit paging (a
-// fault). Fire context: yes.
+// The context of a firing in a guest of which only the registers are known: a kernel for teaching,
+// or Linux before it has set up its CPUs. Memory is read through the vCPU's own page table, or
+// physically while paging is off. Stacks are walked by frame pointers. There are no processes:
+// every identity is 0 and execname is empty. A vCPU with 32-bit paging cannot be read: that is a
+// fault. Fire context: yes.
 #pragma once
 
 #include "dif/engine/fire_record.h"
@@ -47,7 +47,7 @@ class BareContext final : public dif::GuestContext {
     vmm::PageTableReader paged_;
     Paging paging_ = Paging::Off;
   };
-  /// The innermost frames of whoever runs: kernel or user.
+  /// The innermost frames of the code that runs, kernel or user.
   std::size_t stack(std::span<std::uint64_t> frames) const;
 
   Memory memory_;

@@ -1,6 +1,6 @@
-// Finds out the Linux CPU that a vCPU is, from its registers: where the per-cpu base lies depends
-// on swapgs, not on the mode alone. Used wherever the host looks at a vCPU that did not trap in the
-// shim. Registers are the guest's: hostile. Fire context: yes.
+// Finds out which of Linux's CPUs a vCPU is, from its registers: which GS base has the per-cpu base
+// depends on swapgs, not only on the mode. Used wherever the host looks at a vCPU that did not trap
+// into the shim. The registers are the guest's, so they are hostile. Fire context: yes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CpuPlace {
   GuestVirt percpu_base{0};  // 0: nobody knows; the kernel has not set it up yet
 };
 
-/// Where neither GS base is a CPU's own, the vCPU is taken for the CPU of its index.
+/// If neither GS base is a CPU's per-cpu base, the CPU is the one with the vCPU's index.
 inline CpuPlace locate_cpu(const guest_linux::Kernel& kernel, const Registers& registers,
                            unsigned vcpu, unsigned vcpus) {
   for (const arch::Register which : arch::kPerCpuBases) {

@@ -1,6 +1,6 @@
-// Following a stack by frame pointers (arch::FrameRecord). Code built without them shows its first
-// frame, and what happens to lie where rbp points. Bounded by `frames`, and by going upward only.
-// Fire context: yes.
+// Walks a stack by frame pointers (arch::FrameRecord). Code that was built without them shows its
+// first frame, and then whatever rbp happens to point at. The walk is bounded by `frames`, and only
+// goes up. Fire context: yes.
 #pragma once
 
 #include <cstddef>

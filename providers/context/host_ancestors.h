@@ -1,4 +1,5 @@
-// The processes of this host that ours descends from, for progenyof() in what the host fires.
+// The ancestors of our own process on this host, for progenyof() in probes that the host fires
+// (BEGIN, END, tick).
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // The GuestContext of a firing that the host makes while a guest runs on: BEGIN, END, tick. No
-// thread of the guest is interrupted, so identity is the tracer's own. Kernel memory can be read;
-// curthread is the kernel's first thread, which always is, so that what leads on from it can be
-// read. Fire context: yes.
+// thread of the guest is interrupted, so identity is the tracer's own. Kernel memory can be read.
+// curthread is the kernel's first thread, which always exists, so that members of it can be read.
+// Fire context: yes.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
 // by the plan of the probe's place, memory through the kernel's and the process's page tables.
-// Used by the dispatcher (traps), and through VcpuContext by samples and events; one instance for
-// each vCPU, reused for every firing in its turn (linux_contexts.h). Every answer is hostile data:
-// a wrong pointer is a Fault, never more. Fire context: yes.
+// Used by the dispatcher for traps, and through VcpuContext for samples and events. Each vCPU has
+// one instance, which all its firings use, one after the other (linux_contexts.h). Every answer is
+// hostile data: a wrong pointer is a Fault and nothing worse. Fire context: yes.
 #pragma once
 
 #include <array>
@@ -44,17 +44,17 @@ class UserHalfReader final : public GuestReader {
   const GuestReader& process_;
 };
 
-/// How far above its lowest address a task's kernel stack keeps the registers that user mode was
-/// left with (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs,
-/// less two words where the kernel is built for FRED (since 6.9).
+/// The distance from the lowest address of a task's kernel stack to the saved registers of user
+/// mode (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs, less
+/// two words where the kernel is built for FRED (since 6.9).
 std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
 
 /// A context uses these beside the kernel; they must outlive it.
 struct LinuxContextParts {
   const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
   vmm::Shim* shim = nullptr;  // whose vCPUs stand still while a firing waits; null: it has none
-  /// Of a kernel that is watched while it boots, or is none of Linux: memory is what the vCPU
-  /// itself maps, and where there are no tasks yet, identities are 0 and execname is empty.
+  /// For a kernel that is traced while it boots, or that is not Linux: memory is what the vCPU
+  /// itself maps. While there are no tasks, identities are 0 and execname is empty.
   bool follows_vcpus = false;
 };
 

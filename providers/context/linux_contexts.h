@@ -1,6 +1,6 @@
-// The Linux contexts of a machine's vCPUs, one each. Whoever fires on a vCPU, by a trap, a sample
-// or an event, uses that vCPU's, in its turn (dif/engine/engine.h): so none is ever used twice at
-// once. Fire context: operator[] yes; everything else no.
+// The Linux contexts of a machine's vCPUs, one for each. A firing on a vCPU (a trap, a sample or an
+// event) uses that vCPU's context while it holds the vCPU's turn (dif/engine/engine.h). So no
+// context is used by two firings at once. Fire context: operator[] yes; everything else no.
 #pragma once
 
 #include <deque>

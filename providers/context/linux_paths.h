@@ -1,8 +1,8 @@
 // Path names in a Linux guest: from a directory entry and its mount to the root of the mounts, by
 // struct dentry (d_parent, d_name), struct vfsmount (mnt_root) and struct mount (mnt, mnt_parent,
-// mnt_mountpoint) of fs/mount.h, as the guest's types lay them out, written as its d_path() does.
-// Nothing is locked: a rename under way may be seen half done. Fire context: yes, but for the
-// constructor.
+// mnt_mountpoint) of fs/mount.h, as the guest's types lay them out. The text has the form of the
+// kernel's d_path(). Nothing is locked, so a rename that happens meanwhile may be seen half done.
+// Fire context: yes, but for the constructor.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class LinuxPaths {
   LinuxPaths() = default;
   explicit LinuxPaths(const TypeGraph& types);
 
-  /// Writes the path without a NUL; answers with its length. Of one that is longer than `out`, or
-  /// lies deeper than some hundred directories, the end, which then begins with no slash. A file in
-  /// no directory (a pipe, a socket) has its bare name, which may be empty. One that was unlinked
-  /// has " (deleted)" behind its path.
+  /// Writes the path without a NUL, and returns its length. Of a path that is longer than `out`, or
+  /// deeper than some hundred directories, it writes the end, which then does not begin with a
+  /// slash. A file in no directory (a pipe, a socket) has its bare name, which may be empty. One
+  /// that was unlinked has " (deleted)" behind its path.
   /// Fault: memory on the way that is not mapped; types without one of the members.
   Result<std::size_t, Fault> path(const GuestReader& kernel, GuestVirt dentry, GuestVirt vfsmount,
                                   std::span<char> out) const;

@@ -1,4 +1,4 @@
-// regs[] and uregs[] of a vCPU's registers. Fire context: yes.
+// Makes regs[] and uregs[] of a vCPU's registers. Fire context: yes.
 #pragma once
 
 #include "vmm/arch/arch.h"

@@ -1,9 +1,9 @@
-// The time that each thread has run, as vtimestamp tells it. The scheduler's account
-// (thread_clock.h) and `timestamp` go by clocks of their own: the time line is steered by up to
-// 1/500 while it is being learned (guest_clock.h), and the account is known better from firing to
-// firing. So from one firing of a thread to the next no more is added than has gone by on the time
-// line: a program's elapsed time less its time on CPU is never below 0. The time that probes and
-// actions took is left out, as DTrace leaves it out. One for all vCPUs, as threads move.
+// vtimestamp: the time that each thread has run. The scheduler's account (thread_clock.h) and
+// `timestamp` use different clocks: the time line of `timestamp` is corrected by up to 1/500
+// (guest_clock.h), and the account gets more exact with each firing. So from one firing of a thread
+// to the next, vtimestamp grows by at most as much as `timestamp`. Elapsed time less time on CPU is
+// then never below 0. The time that probes and actions took is left out, as in DTrace. All vCPUs
+// share one RunTimes, because threads move.
 // Threads: any. Fire context: yes, but for the constructor.
 #pragma once
 
@@ -39,7 +39,7 @@ class RunTimes {
   void waited(const Thread& thread, std::uint64_t nanoseconds);
 
  private:
-  /// Of two threads in one place each drives the other out, and begins anew from its account.
+  /// If two threads share an entry, each replaces the other, and starts again from its account.
   static constexpr std::size_t kSeen = 1024;
 
   struct Seen {

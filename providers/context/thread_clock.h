@@ -42,9 +42,9 @@ class ThreadClock {
   /// before. Fault: memory that cannot be read, or a kernel whose types lack a member.
   Result<std::uint64_t, Fault> ran(const GuestReader& memory, GuestVirt percpu_base, GuestVirt task,
                                    const std::optional<TrapMoment>& when);
-  /// `task`, which runs on that CPU, has stood still for so long (ns) for a firing: no time of its
-  /// own, and where the kernel keeps the time of interrupts apart, not in its account if it was in
-  /// one.
+  /// `task`, which runs on that CPU, has waited this long (ns) for a firing. The wait is not its
+  /// run time. If the kernel accounts interrupts separately and the task was in one, the wait is
+  /// not in the task's account either.
   void waited(const GuestReader& memory, GuestVirt percpu_base, const RunTimes::Thread& task,
               std::uint64_t nanoseconds);
 
@@ -53,7 +53,7 @@ class ThreadClock {
   /// says so is of a TSC that has been set since.
   static constexpr std::int64_t kLongest = 2'000'000'000;
 
-  /// Of the CPU at its last update (ns).
+  /// The CPU's clocks at their last update (ns).
   struct RunQueue {
     std::uint64_t clock = 0, clock_task = 0;
   };

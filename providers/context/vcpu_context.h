@@ -1,8 +1,7 @@
-// The guest at the moment of a firing at no instruction of ours: a sample, or an event that the
-// host sees (an exit, a port, an MSR). Of a vCPU of Linux where one is known and has set this CPU
-// up, else of a bare machine; which of the two is found out, and registers are fetched, only when
-// the program asks for what needs them, because events come by the hundred thousand and most
-// programs only count them.
+// The guest at the moment of a firing without a trap: a sample, or an event that the host sees (an
+// exit, a port, an MSR). If Linux is known and has set up this CPU, the context is Linux's;
+// otherwise it is that of a bare machine. Both the choice and the registers wait until the program
+// needs them: events come by the hundred thousand, and most programs only count them.
 // Used by the sampler and the vm provider, one instance each for each vCPU (vcpu_contexts.h).
 // Fire context: yes.
 #pragma once
@@ -18,7 +17,7 @@
 
 namespace ringside::providers {
 
-/// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
+/// The Linux in a machine, as far as firing contexts need it. Both must outlive the LinuxVcpu.
 struct LinuxVcpu {
   const guest_linux::Kernel& kernel;
   LinuxContext& context;  // the vCPU's
@@ -32,7 +31,7 @@ class VcpuContext final : public dif::GuestContext {
   VcpuContext(const VcpuContext&) = delete;
   VcpuContext& operator=(const VcpuContext&) = delete;
 
-  /// Which CPU the guest calls this vCPU.
+  /// The number that the guest gives this vCPU as a CPU.
   CpuPlace locate(const Registers& registers, unsigned vcpu) const;
 
   /// A new firing moment, of registers at hand. `plan`, which must outlive the firing, says what
@@ -83,7 +82,7 @@ class VcpuContext final : public dif::GuestContext {
     keeps_still_ = true;
     return {};
   }
-  /// Whether the moment's firings wanted that.
+  /// Whether the firings of this moment have used it.
   bool keeps_still() const { return keeps_still_; }
 
  private:

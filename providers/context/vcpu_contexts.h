@@ -1,5 +1,5 @@
-// The contexts of firings at no instruction of ours, one for each vCPU, used in its turn. The
-// sampler and the vm provider have a set each. Fire context: operator[] and locate() yes.
+// The contexts of firings without a trap (vcpu_context.h), one for each vCPU, used in its turn. The
+// sampler and the vm provider each have their own set. Fire context: operator[] and locate() yes.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace ringside::providers {
 
-/// The Linux in a machine, as far as firing contexts need it; both outlive whoever has it.
+/// The Linux in a machine, as far as firing contexts need it. Both must outlive the LinuxGuest.
 struct LinuxGuest {
   const guest_linux::Kernel& kernel;
   LinuxContexts& contexts;  // by vCPU
@@ -39,8 +39,9 @@ class VcpuContexts {
   CpuPlace locate(const Registers& registers, unsigned vcpu) const {
     return contexts_[vcpu].locate(registers, vcpu);
   }
-  /// Whether Linux runs nothing on the vCPU that has these registers and that it calls `cpu`: it
-  /// has taken it offline, or has not started it since it was plugged in. Not where nobody knows.
+  /// Whether Linux does not use the vCPU that has these registers and that Linux calls `cpu`: it
+  /// took the CPU offline, or has not started it since it was plugged in. False if that is not
+  /// known.
   bool is_offline(std::uint32_t cpu, const Registers& registers) const {
     if (kernel_ == nullptr) return false;
     // Not by the vCPU's own page tables: one that waits for its start has none.

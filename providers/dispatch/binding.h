@@ -28,7 +28,7 @@ enum class Role : std::uint8_t {
   Waits,
   /// A return of a function that others jump to: those of them fire here that wait for it.
   Ends,
-  /// The same where it leaves by a jump that nobody can follow: nobody knows with which value.
+  /// The same for a jump that cannot be followed: the value is not known.
   EndsUnknown,
 };
 
@@ -45,15 +45,15 @@ struct Binding {
   Role role = Role::Fires;
   std::uint32_t site = 0;  // for ArgumentSource::of_site(): a way out's offset
   arch::Condition condition = arch::kNoCondition;  // of a jump: fires only when it is taken
-  /// Whether the stack pointer leads to the return address, as at a function's first instruction
-  /// and its last: the frame to begin with is the caller's.
+  /// Whether the stack pointer points at the return address, as at a function's first and last
+  /// instruction. Then the first frame of a stack is the caller's.
   bool at_function_edge = true;
   /// On the path that all system calls share: fires for this one only. The plan says where the
   /// number is.
   std::uint32_t number = kNoNumber;
   /// Whether an arrival fires at all; null: each does. Lives as long as the plan.
   const Arrival* arrival = nullptr;
-  /// Of one that waits, else null. Lives as long as the plan.
+  /// For a binding that waits; otherwise null. It lives as long as the plan.
   const TailCall* tail_call = nullptr;
   /// Outlives the dispatcher, as the provider does that it belongs to.
   const ArgumentPlan* plan = &kNoArguments;

@@ -47,8 +47,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   TrapDispatcher(const guest_linux::Kernel& kernel, LinuxContexts& contexts, ProbeSink& sink,
                  GuestClock& clock, const DispatchTable::Change& first = {});
 
-  /// The next epoch begins, which is this one with a change. When it returns, no firing of the one
-  /// before is under way; so not in a turn.
+  /// Begins the next epoch: the current one with a change. When it returns, no firing of the old
+  /// epoch is under way. Do not call it while you hold a turn.
   void publish(const DispatchTable::Change& change);
   /// An address for each binding that these probes have in this epoch.
   std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const {
@@ -61,12 +61,12 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
 
   /// On a thread that polls, or on that of the vCPU that rang.
   void on_trap(const vmm::Trap& trap) override;
-  /// The same for a vCPU that stands still without the shim and is known to be this CPU.
+  /// The same for a vCPU that was stopped without the shim, and whose CPU is known.
   void on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu);
   DispatchCounters counters() const;
   /// On any thread.
   const TrapTally& tally() const { return tally_; }
-  /// Of this epoch; on the thread that publishes.
+  /// The table of the current epoch; only for the thread that publishes.
   const DispatchTable& table() const { return *table_; }
 
  private:

@@ -1,5 +1,5 @@
-// The probes of each address of the guest's text: one epoch of the dispatcher, which is
-// made aside and never changes, but that it counts how often each address was hit.
+// The probes of each address of the guest's text, for one epoch of the dispatcher. A new table is
+// made for each epoch. It never changes, except for its counts of hits.
 // Used by the dispatcher alone. Fire context: find(), bindings(), waiting(), ends(), probe_of() and
 // hit() yes; everything else no.
 #pragma once
@@ -31,9 +31,9 @@ class DispatchTable {
     std::vector<EnabledBinding>
         added{};  // at one address they fire in this order, after the others
   };
-  /// Bindings of one address: those that fire are [first, first + count), those that wait follow
-  /// them. For the path that all system calls share, a table by number (they fire after the
-  /// others). Where others end that wait: which.
+  /// Bindings of one address: those that fire are [first, first + count), and those that wait
+  /// follow. On the path that all system calls share there is also a table by number, whose
+  /// bindings fire last. If waiting bindings end here: which ones.
   struct Place {
     std::uint32_t first = 0;
     std::uint32_t count = 0;

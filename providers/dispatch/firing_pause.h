@@ -1,10 +1,10 @@
-// The machine's pause after a firing that wants to be looked at from outside: snapshot().
-// The firing asks for it in its turn; once the turn is over, and before the vCPU that fired goes
-// on, the machine is paused; the session's thread prints the record, for which it looks at the
-// machine, and then lets it go on. So nothing waits for the session in a turn or on a thread that
-// others need:
-//   a thread that polls or samples pauses the machine, leaves the pause here and goes on
-//   a vCPU's own thread, which never pauses, waits; it is outside the guest, and the session pauses
+// Pauses the machine after a firing with an action that reads the whole machine: snapshot(). The
+// firing asks for the pause in its turn. After the turn, and before the vCPU that fired goes on,
+// the machine is paused. The session's thread then prints the record, for which it reads the
+// machine, and lets the machine go on. So nothing waits for the session in a turn, or on a thread
+// that others need:
+//   - A thread that polls or samples pauses the machine, leaves the pause here and goes on.
+//   - A vCPU's own thread, which never pauses, waits outside the guest, and the session pauses.
 // Used by what fires on vCPUs (ProbeSink's keep() and settle()) and by the session.
 // Threads: ask() in a turn, settle() after it, on any thread; the others on the session's.
 // Fire context: ask() yes; everything else no.
@@ -33,8 +33,8 @@ struct FiringVcpu {
 
 class FiringPause {
  public:
-  /// `cpus`: how many turns there are. A vCPU that waits in `shim` is told where it was
-  /// interrupted; null: there is none. All must outlive it.
+  /// `cpus`: the number of turns. For a vCPU that waits in `shim`, the registers are those at its
+  /// trap; `shim` may be null. All must outlive it.
   FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim);
   ~FiringPause();
   FiringPause(const FiringPause&) = delete;
@@ -59,7 +59,7 @@ class FiringPause {
   int event_fd() const { return event_.get(); }
   /// Whether somebody waits; what release() takes. Before the records are taken. 0: nobody.
   std::uint64_t take_asked();
-  /// Those who had asked until then go on.
+  /// Lets those go on that had asked before.
   void release(std::uint64_t asked);
   /// From now on nobody is kept.
   void end();

@@ -1,6 +1,6 @@
-// A table of values by key, which is full at some time: then the new takes the place of what was
-// there longest. A slot belongs to one thread at a time. Used where something begins in one firing
-// and ends in another one.
+// A table of values by key, of fixed size. When it is full, a new value replaces the one that was
+// there longest. A slot belongs to one thread at a time. Used for things that begin in one firing
+// and end in another one.
 // Threads: any; of one key one at a time. Fire context: yes, but for the constructor.
 #pragma once
 
@@ -31,7 +31,7 @@ class KeyedSlots {
   /// A power of two, and a multiple of kWays.
   explicit KeyedSlots(std::size_t slots) : slots_(slots) {}
 
-  /// The key's slot, held; null: it has none.
+  /// The slot of the key, held for this thread; null: the key has none.
   Slot* find(std::uint64_t key) {
     for (std::size_t way = 0, first = first_way(key); is_key(key) && way < kWays; ++way) {
       if (hold(slots_[first + way], key)) return &slots_[first + way];
@@ -39,7 +39,8 @@ class KeyedSlots {
     return nullptr;
   }
 
-  /// A slot for a key that has none, held. Its value is what another one left there.
+  /// A slot for a key that has none, held for this thread. It still has the value of an earlier
+  /// key.
   Claim claim(std::uint64_t key) {
     if (!is_key(key)) return {};
     Slot* const first = &slots_[first_way(key)];
@@ -54,12 +55,12 @@ class KeyedSlots {
     return {};
   }
 
-  /// Ends the hold: the slot is the key's, from now on.
+  /// Releases the hold: from now on the slot belongs to the key.
   void keep(Slot& slot, std::uint64_t key) {
     slot.since_.store(clock_.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
     slot.key_.store(key, std::memory_order_release);
   }
-  /// The same, and nobody's.
+  /// Releases the hold: the slot is free.
   void free(Slot& slot) { slot.key_.store(kFree, std::memory_order_release); }
 
  private:

@@ -1,11 +1,12 @@
-// Returns that are to come: of functions that ended in a jump to another one, whose return is
-// theirs, too. By task, since a task may sleep and go on elsewhere between the jump and the return;
-// and by the stack pointer, which is the same at both, as both point at the return address.
+// Returns that are still to come. A function that ends in a jump to another function (a tail call)
+// returns when that other function returns. A pending return is found by its task, because the task
+// may sleep and move to another CPU between the jump and the return. It is also found by the stack
+// pointer, which points at the return address both at the jump and at the return.
 //
-// One that never comes (the task has died inside, a trap was missed) must not be taken for another
-// return later. So a task's waiting return goes when the task is seen further up on that stack,
-// when it leaves another function by a jump at the same place of its stack, or when its pid is not
-// the same; and in the end what came after it pushes it out.
+// Some returns never come: the task died inside, or a trap was missed. Such an entry must not match
+// another return later. So a task's entry is dropped when the task is seen further up on that
+// stack, when the task leaves another function by a jump at the same place of the stack, or when
+// the pid differs. In the end, newer entries push it out.
 // Used by the dispatcher. Threads: any; of one task one at a time. Fire context: yes, but for the
 // constructor.
 #pragma once
@@ -38,7 +39,7 @@ struct PendingReturn {
 class PendingReturns {
  public:
   static constexpr std::size_t kMostOfTask = 16;
-  /// Of one moment.
+  /// The returns that end at one moment.
   struct Ended {
     std::array<PendingReturn, kMostOfTask> returns;
     std::size_t count = 0;
@@ -46,14 +47,15 @@ class PendingReturns {
     std::span<const PendingReturn> all() const { return std::span(returns).first(count); }
   };
 
-  /// Kernel stacks have so many bytes, a power of two, to which they are aligned.
+  /// `stack_bytes`: the size of kernel stacks, a power of two, to which they are aligned.
   explicit PendingReturns(std::uint64_t stack_bytes) : stack_bytes_(stack_bytes), tasks_(kTasks) {}
 
   /// A function has jumped to another one: these bindings, all of that jump, wait from now on.
   /// False: there is no room for them.
   bool wait(const TaskMoment& at, std::span<const Binding> jump);
-  /// A way out (Role::Ends, EndsUnknown) of what these probes' functions jump to, sorted: those of
-  /// them that waited for it, the last first, and wait no more. After a return nothing waits there.
+  /// At a way out (Role::Ends, EndsUnknown) of a function to which the functions of these `probes`
+  /// (sorted) jump: takes those that waited for it, the last first. After a return nothing waits
+  /// there any more.
   Ended end(const TaskMoment& at, std::span<const dif::ProbeId> probes, Role role);
   /// How many were pushed out, which may have been waited for in vain already.
   std::uint64_t displaced() const { return displaced_.load(std::memory_order_relaxed); }

@@ -1,4 +1,5 @@
-// Where firings go: the engine in production, a recorder in tests. And what stops them.
+// The sink of firings (the engine in the product, a recorder in tests), and the gate that stops
+// firings.
 // Used by everything that fires: dispatcher, timers, sampler, fire loop.
 // Fire context: yes.
 #pragma once
@@ -14,14 +15,14 @@ struct FiringVcpu;
 class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
-  /// Held by whoever fires on this vCPU, from before it looks at gates and contexts.
+  /// The thread that fires on this vCPU holds it, from before it checks gates and contexts.
   virtual BriefLock& turn(std::uint32_t vcpu) = 0;
   /// Returns when every turn that was taken before is over.
   virtual void wait_for_turns() = 0;
   /// In the turn of the record's vCPU.
   virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
                     const dif::GuestContext& guest) = 0;
-  /// Where what happens on no vCPU (BEGIN, END, tick) fires.
+  /// The vCPU number under which BEGIN, END and tick fire, which happen on no vCPU.
   virtual std::uint32_t host_vcpu() const { return 0; }
   /// In the turn of this CPU, which fired: it is not to go on before the consumer has seen the
   /// records (dif::GuestContext::keep_still()).

@@ -1,6 +1,6 @@
-// The cost of traps: how many each CPU had, and how long each waited for us, from the shim's first
-// look at the time until the host is done with it. No clock of ours sees the time that the
-// exception itself takes, before and after that.
+// The cost of traps: how many each CPU had, and how long each one waited for the host. The wait
+// begins when the shim reads the TSC, and ends when the host is done with the trap. The time of the
+// exception itself, before and after that, cannot be measured here.
 // Used by the dispatcher, which counts, by reports, and by the budget (budget.h). Threads: add() of
 // one CPU by one at a time, in its turn; everything else any.
 // Fire context: add() yes; everything else no.
@@ -24,7 +24,7 @@ struct WaitHistogram {
   WaitHistogram& operator+=(const WaitHistogram& other);
 };
 
-/// Of one CPU, since tracing began.
+/// The traps of one CPU since tracing began.
 struct CpuTraps {
   std::uint64_t traps = 0, waited = 0;  // ns
 };

@@ -15,7 +15,7 @@ enum class Channel : std::uint8_t {
   Exit,
 };
 
-/// That look for traps on the channel spin: as many as there are mailboxes.
+/// The most threads that poll for traps on the channel spin: as many as there are mailboxes.
 inline constexpr unsigned kMostPollThreads = 64;
 
 /// The choice depends on these.

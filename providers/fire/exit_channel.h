@@ -1,8 +1,8 @@
-// Leads what a machine of our own tells from its vCPUs' threads to the parts that fire: traps that
-// rang, breakpoints without guest code, samples, events that only the host sees. Several at once:
-// whoever fires takes the vCPU's turn. Used by the tracer where Machine::exits() is there. Does
-// not: decide what is told (VcpuExits). Threads: the ExitSink's calls on vCPUs' threads, the others
-// on the session's. Fire context: begins here.
+// Passes the exits of a machine of our own, which come on the vCPUs' threads, to the parts that
+// fire: doorbells of traps, breakpoints without guest code, samples, events that only the host
+// sees. Several come at once; each firing takes its vCPU's turn. Used by the tracer if the machine
+// has exits() (Machine). Does not: decide which exits come (VcpuExits). Threads: the ExitSink's
+// calls on vCPUs' threads, the others on the session's. Fire context: begins here.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The fire thread: fires BEGIN, END, timers and the traps that it finds in mailboxes, and keeps the
-// shim's heartbeat going. Other threads fire beside it: pollers (poller.h), and where vCPUs run on
-// threads of ours, those (exit_channel.h).
+// shim's heartbeat going. Other threads fire as well: pollers (poller.h), and the vCPUs' threads if
+// vCPUs run in this process (exit_channel.h).
 // Used by the tracer, whose calls come from the session's thread.
 // The order that the tracer keeps, and what it means:
 //   start()        BEGIN has fired when it returns; traps still pass without firing

@@ -89,8 +89,8 @@ class GuestClock {
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
     return time_of({guest_tsc, host_tsc});
   }
-  /// The same of a trap whose vCPU stands still until the host has looked at it; its next one comes
-  /// after that.
+  /// The same for a trap whose vCPU stands still until the host has seen it. The vCPU's next trap
+  /// comes after that.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu);
   /// The time of a firing that the host makes now.
   std::uint64_t host_time(std::uint64_t host_tsc);

@@ -1,9 +1,9 @@
-// How long the fire thread rests when a pass over the mailboxes found nothing. A trapped vCPU
-// stands still until we look, and on a host with few cores a spinning fire thread steals the very
-// CPU that the guest needs; so: spin briefly after a trap, then sleep, each pause half as long
-// again as the last. A trap thus waits for at most a third of the silence before it, and never
-// longer than the longest pause, which is what keeps an idle armed machine cheap. Pure. Fire
-// context: yes.
+// Tells how long the fire thread waits after a pass over the mailboxes that found nothing. A
+// trapped vCPU stands still until the next pass. But on a host with few cores, a fire thread that
+// spins takes the CPU that the guest needs. So the thread spins briefly after a trap, and then
+// sleeps, each time half as long again as the last time. So a trap waits for at most a third of the
+// silence before it, and never longer than the longest sleep. The longest sleep keeps an idle armed
+// machine cheap. Pure. Fire context: yes.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A thread that answers traps of its share of the mailboxes, beside the fire thread, which has the
-// first share. More of them serve more vCPUs at once, and each takes a host CPU while it spins.
-// Used by the fire loop. Fire context: the thread's body.
+// A thread that answers the traps of its share of the mailboxes. The fire thread has the first
+// share. More pollers serve more vCPUs at once, but each takes a host CPU while it spins. Used by
+// the fire loop. Fire context: the thread's body.
 #pragma once
 
 #include <atomic>

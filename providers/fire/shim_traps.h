@@ -1,11 +1,11 @@
-// The traps of a shim, and who takes them. Fire context: the two themselves.
+// A shim, and the sink that its traps go to. Fire context: as Shim and TrapSink say.
 #pragma once
 
 #include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 
-/// Both outlive whoever has it.
+/// Both must outlive the ShimTraps.
 struct ShimTraps {
   vmm::Shim& shim;
   vmm::TrapSink& sink;

@@ -1,6 +1,7 @@
-// How fast a guest's TSC runs: as the host's, or, where a hypervisor scales it, as the guest's
-// kernel believes. That one is often some percent off where the guest was busy when it measured, so
-// traps decide: between two of them some time has passed on the host, at least and at most.
+// The rate of a guest's TSC: the host's, or, if a hypervisor scales it, the rate that the guest's
+// kernel measured. That measured rate is often some percent wrong if the guest was busy meanwhile.
+// So traps decide between the two: the host knows the least and the most time that can lie between
+// two traps.
 // Pure: the caller reads the TSCs. Threads: host_ticks() any, the rest one at a time.
 // Fire context: yes.
 #pragma once

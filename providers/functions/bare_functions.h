@@ -1,12 +1,11 @@
-// Functions without an ftrace site that can have probes all the same. The kernel keeps its own
-// tracer from some 12,000: most are not to be touched, or are no functions that one enters by a
-// call. A probe's trap runs none of the kernel's code, so what the kernel does not trace because
-// its tracer needs it (its ring buffer, clocks, notrace) can be probed, if
-//   - BTF has its prototype, which says more than void(void): it is C. Assembler has its own ways
-//   in and out, and the kernel copies
-//     some of it (the trampolines of ftrace and kprobes);
+// Finds functions without an ftrace site that can still have probes. Some 12,000 functions have no
+// such site: most of them must not be probed, or are not entered by a call. But a probe's trap runs
+// none of the kernel's code. So functions that the kernel excludes only because its own tracer uses
+// them (the ring buffer, clocks, notrace) can be probed, if
+//   - BTF has its prototype, with a parameter or a result: then it is C. Assembler has its own ways
+//     in and out, and the kernel copies some of it (the trampolines of ftrace and kprobes);
 //   - the kernel lets its kprobes into it (NOKPROBE_SYMBOL);
-//   - it is none of the text that may have no breakpoint at all, which the tracepoint table knows.
+//   - its text may have breakpoints, which the tracepoint table knows.
 // Used by FunctionProbes.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The base of providers whose probes are the entry and the return of each of a list of functions
 // (fbt, syscall): ids, publishing, refusing, enabling. A place is examined once: the site that a
-// listing found waits here until the probe is enabled.
+// listing found is kept here until the probe is enabled.
 // Does not: know where the probes stand.
 #pragma once
 
@@ -49,18 +49,18 @@ class EntryReturnProvider : public Provider {
   /// Visits the functions that the pattern's module and function want, probed or not, by index.
   virtual void for_each_function(const dif::ProbeDescription& pattern,
                                  const std::function<void(std::size_t)>& visit) const = 0;
-  /// The same, of a module that was admitted. None by default.
+  /// The same for a module that was loaded later and admitted. By default there are none.
   virtual void for_each_late_function(std::uint16_t module, const dif::ProbeDescription& pattern,
                                       const std::function<void(std::size_t)>& visit) const {
     (void)module, (void)pattern, (void)visit;
   }
   /// Where the probe stands; the error says why there is none.
   virtual Result<std::vector<BoundSite>> find_sites(Place place) = 0;
-  /// The probe is to be enabled: adds to those what only then matters.
+  /// Called before the probe is enabled: adds to the sites what matters only then.
   virtual void complete(Place place, std::vector<BoundSite>& sites) { (void)place, (void)sites; }
 
-  /// The text of these functions is gone, or is another one now: nothing of theirs is enabled any
-  /// more, as if they had never been looked at.
+  /// The text of these functions is gone or has changed: their probes are not enabled any more, and
+  /// their sites are forgotten.
   void forget_functions(std::size_t first, std::size_t count);
 
   ProbePoints& points() { return points_; }

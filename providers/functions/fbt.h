@@ -1,13 +1,13 @@
 // The provider `fbt`: entry and return of every function of the kernel and its modules where an
 // int3 can stand safely. Module "vmlinux" is the kernel itself. Several functions of one name
 // (statics of different files) are all published.
-// A function that the kernel has only as the compiler made it of the source's (foo.isra.0) is a
-// probe under both names. Under the source's only for a description that does not match the other,
-// so that no description has a function twice. entry stands on the first instruction after the
-// ftrace site, return on every way out; a function is given a return probe only when every one of
-// its ways out can be trapped, so that each entry has its return. One that ends in a jump to
-// another function returns where that one does (tail_calls.h). Filters by name before it decodes
-// anything: patterns decide how much text is read.
+// If the kernel has a function only in a form that the compiler made of it (foo.isra.0), its probes
+// have both names. The source's name serves only descriptions that do not match the other name, so
+// that no description finds a function twice. entry stands on the first instruction after the
+// ftrace site, return on every way out. A function has a return probe only if all of its ways out
+// can be trapped, so that each entry has its return. A function that ends in a jump to another one
+// returns where that one returns (tail_calls.h). Filters by name before it decodes anything:
+// patterns decide how much text is read.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Functions that a compiler has made of one of the source's, by their names: GCC's foo.isra.0 (with
+// Recognises by name the forms that GCC makes of a function of the source: foo.isra.0 (with
 // parameters or the result changed or dropped), foo.constprop.0 (for constant arguments),
 // foo.part.0 (without its beginning, which its callers have inside) and foo.cold (its rarely run
-// instructions, which it jumps to), and what it makes of those again: foo.constprop.0.isra.0. Pure.
-// Used by the providers that stand on functions.
+// instructions, which it jumps to), and combinations of these: foo.constprop.0.isra.0. Pure. Used
+// by the providers that stand on functions.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class SourceNames {
   };
   explicit SourceNames(const guest_linux::SymbolTable& symbols)
       : SourceNames(symbols, symbols.symbols()) {}
-  /// Of these of the table's symbols alone; indices are theirs.
+  /// For only these symbols of the table; indices count within `of`.
   SourceNames(const guest_linux::SymbolTable& symbols, std::span<const guest_linux::Symbol> of);
 
   /// In the order of the symbols. A source that has several forms is there several times.

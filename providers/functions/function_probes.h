@@ -1,5 +1,5 @@
-// Where the entry and the return of a function stand, and with which arguments: what fbt's probes
-// are made of, and those of other providers that mean the same places.
+// The places and the arguments of a function's entry and return. Used for the probes of fbt, and
+// for those of other providers at the same places.
 #pragma once
 
 #include <optional>

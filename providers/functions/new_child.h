@@ -1,7 +1,7 @@
-// The result of a system call that makes a process or thread, in what it has made: 0, on the new
-// task's first way to user mode, which is no part of the call's function. The caller's registers
-// were copied to the top of its stack, the number of the call among them (copy_thread(),
-// arch/x86/kernel/process.c, 5.10 to 6.12); threads of the kernel have zeros there.
+// The return of a system call that makes a process or thread, as the new task sees it: with 0, on
+// that task's first way to user mode. The call's function does not run there. The caller's
+// registers, with the number of the call, were copied to the top of the new task's stack
+// (copy_thread(), arch/x86/kernel/process.c, 5.10 to 6.12); threads of the kernel have zeros there.
 // Used by the syscall provider. Fire context: argument() yes.
 #pragma once
 
@@ -26,7 +26,7 @@ class ChildRegisters final : public ComputedArguments {
   static constexpr unsigned kResult = 0, kNumber = 1;
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
 
-  /// Of the return in the child; this object must outlive it.
+  /// The argument plan of the return in the child; this object must outlive it.
   ArgumentPlan plan() const;
 
  private:

@@ -1,7 +1,7 @@
 // The parameters of system calls as the kernel's own tracepoints of them describe each: names, and
-// types as they stand in the source. A call's function is mostly part of its __x64_sys_ function by
-// the time that the compiler is done, so that BTF has no prototype of it. They are in the guest's
-// memory (struct syscall_metadata), where the kernel has CONFIG_FTRACE_SYSCALLS.
+// types as text of the source. BTF mostly has no prototype of a call's function, because the
+// compiler has inlined it into its __x64_sys_ function. The descriptions are in the guest's memory
+// (struct syscall_metadata), if the kernel has CONFIG_FTRACE_SYSCALLS.
 // Used by the syscall provider while programs are compiled. Fire context: no.
 #pragma once
 

@@ -2,11 +2,11 @@
 // programs. Module "vmlinux", function the call's name.
 //
 // entry stands on the entry site of __x64_sys_NAME, which is given the caller's registers.
-// return, one for every entry: where __x64_sys_NAME leaves only by ret, on those; where it jumps
-// on to another function, in do_syscall_64 where the result is stored, for this number only.
-// return of a call that makes a process or thread also fires in what it has made, with 0
-// (new_child.h). A call that never returns to its caller that way (exit, exit_group) has no return
-// probe.
+// return fires once for every entry. If __x64_sys_NAME leaves only by ret, it stands on those. If
+// the function jumps on to another one, it stands in do_syscall_64 where the result is stored, and
+// fires for this number only.
+// return of a call that makes a process or thread also fires in the new task, with 0 (new_child.h).
+// A call that never returns (exit, exit_group) has no return probe.
 #pragma once
 
 #include <cstdint>

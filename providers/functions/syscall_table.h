@@ -1,7 +1,7 @@
-// The system calls of a guest kernel, where they keep their arguments, and where all of them come
-// back to. Names are Linux's own
-// (those of its syscall tracepoints): the function of `openat` is __x64_sys_openat.
-// Used by the syscall provider. Reads guest text and tables; plants nothing.
+// The system calls of a guest kernel: where their arguments are, and where all of them return to.
+// Names are Linux's own (those of its syscall tracepoints): the function of `openat` is
+// __x64_sys_openat.
+// Used by the syscall provider. Reads guest text and tables; writes nothing.
 #pragma once
 
 #include <array>

@@ -1,12 +1,11 @@
-// Functions that end in a jump to another one, as a compiler writes `return other(...)`: where such
-// a function really returns. Its return probe waits at the jump (Role::Waits) and fires at every
-// way out of those that it may have jumped to (Role::Ends), as the jump has left them its own
-// return address.
-// A jump is not followed where nobody knows where it leads (through a register), where no probe can
-// stand at a return of what it leads to, or where it leads through too much. Nor is one of a
-// function that returns nothing to one that the kernel exports to its modules, as kfree() or
-// mutex_unlock(): half of the kernel calls those, and each call would trap. There the probe fires
-// at the jump itself, as the last that is seen of the function.
+// Finds where functions really return that end in a jump to another function, which is how a
+// compiler writes `return other(...)`. The return probe waits at the jump (Role::Waits). It fires
+// at every way out of the functions that the jump may lead to (Role::Ends), because they return to
+// the first function's caller. Some jumps are not followed: through a register, to a function whose
+// returns cannot be probed, or through too many functions. A jump from a function without a result
+// to one that the kernel exports to its modules, such as kfree() or mutex_unlock(), is not followed
+// either: half of the kernel calls those, and each call would trap. If a jump is not followed, the
+// probe fires at the jump itself.
 // Used by fbt.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Plans of arguments by the types that a function has for them. A register or a word of the stack
-// holds more than a value of less than 8 bytes, and the calling convention does not promise that
-// the rest of it is clear: `mov $-2, %eax` returns an int and leaves 0xfffffffe in rax. So arg<n>
-// is cut to the size of its type and extended by its sign, as args[n] is.
+// Makes argument plans that cut arg<n> to the size of its type and extend its sign, as args[n] is.
+// A value of less than 8 bytes does not fill its register or word of the stack, and the calling
+// convention leaves the other bytes undefined: `mov $-2, %eax` returns an int and leaves 0xfffffffe
+// in rax.
 // Used by providers whose probes are functions' entries and returns.
 #pragma once
 

@@ -1,11 +1,11 @@
 // The provider `instr`: a probe on every instruction of the kernel and its modules where an int3
-// can stand safely: instr:MODULE:FUNCTION:CLASS-OFFSET, such as instr:vmlinux:vfs_read:call-1c. The
-// classes are those of disasm/operation.h, the offset is hexadecimal, from the function's symbol.
-// Probes are made on demand: only a description that names this provider asks for any, and only the
-// functions that it matches are decoded.
-// Functions without an ftrace site have none (instruction_list.h). The landing pad and the ftrace
-// site itself, which the kernel looks at or patches, do nothing; their probes stand on the
-// instruction that follows them.
+// can stand safely. A probe's name is instr:MODULE:FUNCTION:CLASS-OFFSET, such as
+// instr:vmlinux:vfs_read:call-1c. The classes are those of disasm/operation.h, the offset is
+// hexadecimal, from the function's symbol. Probes are made on demand: only for a description that
+// names this provider, and only the functions that match it are decoded.
+// Functions without an ftrace site have no such probes (instruction_list.h). The landing pad and
+// the ftrace site do nothing, and the kernel reads or patches them. Their probes stand on the
+// instruction that follows.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class InstrProvider final : public Provider {
   /// Bytes of text for which there are ids, of modules that come while tracing runs.
   static constexpr std::uint32_t kLateBytes = 1 << 26;
 
-  /// As of FbtProvider. Ids follow the addresses that the text of the modules has now.
+  /// Parameters as for FbtProvider. Ids follow the addresses that the text of the modules has now.
   InstrProvider(const GuestReader& text, guest_linux::Kernel& kernel, ProbePoints& points);
 
   std::uint32_t id_count() const override { return first_late_ + kLateBytes; }
@@ -63,7 +63,7 @@ class InstrProvider final : public Provider {
   struct Place {
     ListedInstruction instruction;
     const guest_linux::Symbol* function = nullptr;
-    /// Where its probe stands instead; empty: on the instruction.
+    /// Where the probe stands, if not on the instruction itself.
     std::optional<GuestVirt> stands_at;
   };
   /// A function that cannot be listed, or not to its end.
@@ -73,7 +73,7 @@ class InstrProvider final : public Provider {
                                     const Trouble& trouble) const;
   Result<void> add_places(const dif::ProbeDescription& pattern, const guest_linux::Symbol& function,
                           const Trouble& trouble, std::vector<Place>& out) const;
-  /// Those of them that are not refused.
+  /// Visits the places that are not refused.
   void visit_probes(const std::vector<Place>& places, const Visitor& visit);
   std::optional<Place> place_of(dif::ProbeId id) const;
   void add_range(const guest_linux::Module& module, std::uint32_t size);

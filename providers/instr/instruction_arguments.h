@@ -1,12 +1,12 @@
-// The arguments of a probe on an instruction, worked out of its operands and the registers:
+// Computes the arguments of a probe on an instruction, from its operands and the registers:
 //   arg0 the instruction's address
 //   load, store, lock, string   arg1 the address it works on, arg2 how many bytes one access has;
 //                               string: arg3 how often it is repeated
 //   call, jmp                   arg1 where to
 //   jcc                         arg1 1 if it is taken, else 0; arg2 where to
 //   ret                         arg1 where to
-// Plans are shared by all instructions of one shape, which is most of the instruction; the rest,
-// 32 bits, is in the binding. Used by the provider `instr` alone.
+// All instructions of one shape share a plan; the 32 bits in which they differ are in the binding.
+// Used by the provider `instr` alone.
 // Fire context: argument() yes; PlanPool no.
 #pragma once
 
@@ -47,7 +47,7 @@ struct InstructionPlan {
 class PlanPool {
  public:
   InstructionPlan plan_for(const disasm::Operation& operation);
-  /// Of an instruction that does nothing and whose probe stands elsewhere: arg0 alone.
+  /// For an instruction that does nothing, whose probe stands elsewhere: only arg0.
   InstructionPlan plan_for_place(GuestVirt address);
   std::size_t size() const { return plans_.size(); }
 

@@ -1,5 +1,5 @@
-// Where a vCPU really is that was stopped inside the shim: a sample names the guest's own code, not
-// ours. Fire context: yes.
+// Finds the guest's own place of a vCPU that was stopped inside the shim, so that a sample names
+// the guest's code and not ours. Fire context: yes.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,11 @@
 
 namespace ringside::providers {
 
-/// The registers at the tracepoint that brought a vCPU into the shim's region, where `now` it is,
-/// without waiting there: in a displaced instruction or a jump's record, or on the shim's way to
-/// the mailbox or back, with the frame of its exception, or the record's call, on the stack (then
-/// rax, rcx, rdx and rbx may be the shim's). Empty: memory does not show it.
+/// The registers that a vCPU had at the tracepoint through which it came into the shim's region.
+/// `now` has its registers there, while it does not wait for an answer. It may be in a displaced
+/// instruction or in a jump's record. Or it is on the shim's way to the mailbox or back, with the
+/// frame of its exception, or of the record's call, on the stack; then rax, rcx, rdx and rbx may be
+/// the shim's. Empty: memory does not show it.
 std::optional<Registers> before_shim(const Registers& now, const vmm::Shim& shim,
                                      const GuestReader& kernel);
 

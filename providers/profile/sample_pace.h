@@ -1,5 +1,5 @@
-// How often a machine may be made to stand still for a sample (profile-N), and what was left out.
-// Pure: the caller reads the clock. Used by the sampler.
+// Limits how often a machine is paused for a sample (profile-N), and counts the samples that are
+// left out. Pure: the caller reads the clock. Used by the sampler.
 // Threads: what is const on any; the others on one.
 // Fire context: yes.
 #pragma once

@@ -1,10 +1,10 @@
-// profile-N's samples: where every vCPU is, once for each of them. There are two ways.
-// By pausing: stops the machine, looks at every vCPU's registers, fires for each, lets it go on.
-// The whole guest waits meanwhile; the TSC may stand still too, which the clock is told. By
-// kicking, where vCPUs run on threads of this process: each is brought out of the guest by itself,
-// fires on its own thread, and goes on; nobody waits for anybody. Either way the vCPU stands still
-// while it fires, so that pid, execname and memory are those of the very moment. A CPU that Linux
-// has taken offline has no samples. Fire context: yes, but for the pause itself (a request to the
+// profile-N's samples: one firing for each vCPU, with the place where it is. There are two ways. By
+// pausing: the sampler pauses the machine, reads every vCPU's registers, fires for each vCPU, and
+// lets the machine go on. The whole guest waits meanwhile; its TSC may stop too, so the sampler
+// tells the clock. By kicking, if vCPUs run on threads of this process: each vCPU leaves the guest,
+// fires on its own thread, and goes on; no vCPU waits for another. In both ways the vCPU stands
+// still while it fires, so pid, execname and memory are those of that moment. A CPU that Linux has
+// taken offline has no samples. Fire context: yes, but for the pause itself (a request to the
 // machine's owner, in nobody's turn).
 #pragma once
 
@@ -50,8 +50,8 @@ class VcpuSampler final : public SampleSink, public FireGate {
   bool gave_up() const { return gave_up_; }
 
  private:
-  /// So many samples may be under way: several timers fall due together, and a vCPU that was out
-  /// for long answers once for all of them.
+  /// The most samples that may be under way: several timers may fall due together, and a vCPU that
+  /// was outside the guest for long answers once for all of them.
   static constexpr std::uint64_t kKept = 16;
 
   struct Asked {
@@ -72,7 +72,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   void kick(const EnabledTimer& timer, std::uint64_t late);
   Due take_due(unsigned vcpu, std::uint64_t tag);
   bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
-  /// Of a vCPU that stands still, in its turn.
+  /// The sample of a vCPU that stands still, in its turn.
   struct Seen {
     Registers registers;
     CpuPlace place;

@@ -1,9 +1,8 @@
-// The timers that are due: a pure schedule over a clock that the caller reads. Deadlines keep their
-// phase: a late firing does not shift the later ones. A tick that falls behind a little is made up
-// for, so that a count of ticks measures time; what was missed by more than kMadeUpFor is skipped,
-// and counted, so a stalled host does not answer with a burst. Samples that pause the machine are
-// never made up for: they would only make the guest later still. Fire context: yes (no allocation
-// after open()).
+// The schedule of timers, over a clock that the caller reads. Deadlines keep their phase: a late
+// firing does not shift the later ones. A tick that is late by up to kMadeUpFor still fires, so
+// that a count of ticks measures time. A tick that is later is skipped and counted, so a stalled
+// host does not answer with a burst. A late sample that pauses the machine never fires: it would
+// only delay the guest more. Fire context: yes (no allocation after open()).
 #pragma once
 
 #include <cstdint>
@@ -29,17 +28,17 @@ class TimerSchedule {
 
   /// Starts every timer: the first deadline is one interval after `now` (ns, any origin).
   void open(std::uint64_t now);
-  /// The same for those that `former`, which it was made with and which is open, does not have; the
-  /// others go on where they are there.
+  /// The same, but only for timers that `former` does not have. `former` is the open schedule from
+  /// which this one was made; its timers keep their deadlines.
   void take_over(const TimerSchedule& former, std::uint64_t now);
   /// In their order.
   bool has_just(std::span<const EnabledTimer> timers) const;
   /// The earliest deadline; UINT64_MAX before open() and without timers.
   std::uint64_t next_deadline() const { return next_; }
 
-  /// Calls `fire(timer, late)` for each firing that is due at `now`, earliest deadline first and of
-  /// one deadline in the order of enabling; `late` is by how many ns. How many firings were
-  /// skipped, less those of samples that pause the machine.
+  /// Calls `fire(timer, late)` for each firing that is due at `now`, earliest deadline first;
+  /// timers with the same deadline fire in the order of enabling. `late` is in ns. Returns the
+  /// number of skipped firings, without samples that pause the machine.
   template <class Fire>
   std::uint64_t run(std::uint64_t now, Fire&& fire) {
     std::uint64_t skipped = 0;

@@ -1,7 +1,7 @@
-// How a function of the kernel may run, as far as it can be told without running it: its
-// instructions, where each may go on, and which of them can be reached when a tracepoint is off.
-// Used to find where the probes of static tracepoints may stand. Every branch may go both ways; an
-// instruction that traps (ud2 of a warning) may go on.
+// The control flow of a function of the kernel, by its text: its instructions, which ones may run
+// after each, and which ones can be reached while a tracepoint is off. Used to find where the
+// probes of static tracepoints may stand. Every branch may go both ways; an instruction that traps
+// (ud2 of a warning) may go on.
 // Hostile input: sizes are capped, what does not decode is an error.
 #pragma once
 
@@ -32,8 +32,8 @@ class FunctionFlow {
     bool faults = false;  // the kernel looks its fault up by its address
   };
 
-  /// Of the function that covers `at`, with its .cold part. Unsupported: its end is not known, it
-  /// does not decode, or it jumps where it cannot be followed.
+  /// Reads the flow of the function that contains `at`, with its .cold part. Unsupported: its end
+  /// is not known, it does not decode, or it jumps where it cannot be followed.
   static Result<FunctionFlow> read(const GuestReader& text, const guest_linux::Kernel& kernel,
                                    GuestVirt at);
 
@@ -45,7 +45,7 @@ class FunctionFlow {
 
   /// For each instruction, whether it may run at all.
   std::vector<bool> reachable() const { return reach(std::nullopt); }
-  /// The same while all jump labels of this key are off, and without what they lead to.
+  /// The same while all jump labels of this key are off, without the code that they jump to.
   std::vector<bool> reachable_without(GuestVirt key) const { return reach(key); }
   /// Whether the function may be entered there: by a call, a fault's fixup.
   bool is_root(Index index) const;

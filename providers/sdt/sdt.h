@@ -1,10 +1,10 @@
 // The provider `sdt`: a probe for each static tracepoint of the kernel and its modules,
-// sdt:GROUP::TRACEPOINT, such as sdt:sched::sched_switch. Nothing is enabled in the guest: a probe
-// stands beside the sites, which stay nops (sdt/site_placement.h), and works its arguments out on
-// the host (sdt/slice.h). All sites of a tracepoint are one probe. Probes are made on demand: only
-// a description that names this provider asks for any, and only the tracepoints that it matches are
-// looked at. A tracepoint of which no site can be probed is refused with the reason; detail() says
-// which sites of a published one are not.
+// sdt:GROUP::TRACEPOINT, such as sdt:sched::sched_switch. Nothing is enabled in the guest: the
+// sites stay nops. A probe stands beside them (sdt/site_placement.h), and its arguments are
+// computed on the host (sdt/slice.h). All sites of a tracepoint are one probe. Probes are made on
+// demand: only for a description that names this provider, and only for the tracepoints that match
+// it. If no site of a tracepoint can be probed, the tracepoint is refused with the reason. detail()
+// tells which sites of a published tracepoint are not probed.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class SdtProvider final : public Provider {
   std::size_t parameter_count(const std::string& tracepoint) const {
     return parameters(tracepoint).size();
   }
-  /// The same with their types, up to those that cannot be had.
+  /// The same with their types, up to the first argument that cannot be read.
   std::span<const Parameter> prototype_arguments(std::string_view tracepoint) const;
   /// Its sites and how it stands for each; why it does not for some.
   std::string detail(const Probe& probe) override;
@@ -92,7 +92,7 @@ class SdtProvider final : public Provider {
   Result<Site> placed_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> place(GuestVirt at, const Slice& slice, const SitePlacement& how);
   bool is_in_any(GuestVirt at, std::span<const std::string_view> beginnings) const;
-  /// Of all of them; a place that several share once.
+  /// The sites of all of them; a place that several share appears once.
   static std::vector<BoundSite> bound_sites_of(const std::vector<Site>& sites);
   std::string reason(const Tracepoint& tracepoint) const;
   std::optional<TypeId> prototype(const std::string& tracepoint) const;

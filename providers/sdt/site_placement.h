@@ -1,11 +1,12 @@
-// Where the probe of a static tracepoint may stand for one of its sites. A site is a nop that the
-// kernel makes a jump of, comparing the bytes, so nothing may stand on it:
-//   after   on the instruction after the nop, and at the jump's target, where the vCPU goes
+// Finds where the probe of a static tracepoint may stand for one of its sites. A site is a nop that
+// the kernel turns into a jump. The kernel compares the bytes first, so no probe may stand on the
+// nop itself:
+//   after    on the instruction after the nop, and at the jump's target, where the vCPU goes
 //            while the tracepoint is on
 //   before   on the instruction before the nop, which is evaluated too, and at the target
-//   edges    after, at the target, and on each other jump that leads after: a vCPU that comes
-//            by one of those does not fire
-// In this order, as far as other code leads to those places or not.
+//   edges    after, at the target, and on each other jump that leads after: a vCPU that comes by
+//            one of those does not fire
+// The first of these is taken whose places no other code reaches.
 // Does not: ask whether an int3 can stand there at all (ProbePoints::examine()).
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace ringside::providers {
 
-/// One way to stand for a site.
+/// One way to place a probe for a site.
 struct SitePlacement {
   enum class Where : std::uint8_t { After, Before, Edges, TargetOnly };
   Where where = Where::After;

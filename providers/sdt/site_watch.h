@@ -1,8 +1,8 @@
-// Judges a vCPU's arrival at a place that stands for a static tracepoint's site: whether it is a
-// firing, and with which arguments. The site's own bytes say whether the tracepoint is off (a nop),
-// on (a jump, and the target fires) or just being switched (an int3 of the kernel's own, which
-// leads to one or the other). The way that each came is remembered by stack pointer, which tells
-// tasks and interrupts apart wherever they run. Fire context: fires() yes; making one no.
+// Decides for a vCPU's arrival at the place of a static tracepoint whether it is a firing, and
+// computes the arguments. The bytes of the site tell whether the tracepoint is off (a nop), on (a
+// jump, and the target fires) or just being switched (an int3 of the kernel's own, which leads to
+// one or the other). Which way a vCPU came is noted by its stack pointer, which tells tasks and
+// interrupts apart on any CPU. Fire context: fires() yes; making one no.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace ringside::providers {
 
-/// Stack pointers of tasks and interrupts that are between two places. Of too many the oldest may
-/// be forgotten.
+/// Stack pointers of tasks and interrupts that are between two places. If there are too many, the
+/// oldest are forgotten.
 class StackPointerSet {
  public:
   void put(std::uint64_t stack);
@@ -70,7 +70,7 @@ class SiteWatch {
   const SitePlacement::Where where_;
   const bool comes_back_;  // the target's code may come to where we stand after the site
   const std::uint64_t stack_bytes_;
-  /// Of After and Edges: came by the target, by an edge. Of Before: has fired.
+  /// For After and Edges: came by the target, by an edge. For Before: has fired.
   mutable StackPointerSet by_target_, by_edge_, fired_;
   const SiteArrival at_place_, at_target_, at_edge_;
 };

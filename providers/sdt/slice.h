@@ -1,8 +1,8 @@
 // A slice: the instructions that a static tracepoint runs when it is on, from its jump label's
-// target to the call of its functions. They make the tracepoint's arguments, so evaluating them on
-// the host, from the registers of a vCPU that is at the site, gives the arguments without enabling
-// anything. Prepared when a probe is looked for, run when it fires. Fire context: run() yes;
-// prepare() no.
+// target to the call of its functions. They compute the tracepoint's arguments. Evaluating them on
+// the host, from the registers of a vCPU at the site, gives the arguments without enabling the
+// tracepoint. A slice is prepared when a probe is looked up, and run when the probe fires. Fire
+// context: run() yes; prepare() no.
 #pragma once
 
 #include <cstdint>

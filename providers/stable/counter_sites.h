@@ -1,13 +1,14 @@
-// Where the kernel counts something itself: the instructions that add to one of its counters. A
-// counter is a word of 8 bytes for each CPU. One instruction adds to it each time, so probes on all
-// such instructions fire exactly as often as it grows. They are found by looking through the whole
-// text, once, when a program asks for such a probe.
+// Finds the instructions that add to one of the kernel's own counters. A counter is a word of 8
+// bytes for each CPU. Each time it grows, one instruction adds to it, so probes on all these
+// instructions fire exactly as often as the counter grows. The whole text is searched for them,
+// once, when a program asks for such a probe.
 //   SYMBOL[ENUMERATOR]               an element of a per-CPU array: "vm_event_states[PGFAULT]"
 //   SYMBOL.MEMBER[ENUMERATOR]        of the per-CPU array that a member of a struct net leads to:
 //                                    "init_net.mib.tcp_statistics[TCP_MIB_ACTIVEOPENS]"
-//   [A|B]                            where kernels call it otherwise: the first that is there
-// An instruction that adds by registers may be any counter's: it counts where its address, when it
-// runs, is this one's. Debian's 6.1 and 6.12 have some 40 of them for a counter of init_net.
+//   [A|B]                            if the name differs between kernels: the first that exists
+// An instruction that adds to an address in registers may belong to any counter. A trap there
+// counts if the address is this counter's at that moment. Debian's 6.1 and 6.12 have some 40 such
+// instructions for a counter of init_net.
 // Used by StableProvider. Fire context: only the arrivals that it makes.
 #pragma once
 
@@ -31,9 +32,10 @@ class CounterSites {
   CounterSites(const GuestReader& text, const guest_linux::Kernel& kernel, ProbePoints& points)
       : text_(text), kernel_(kernel), points_(points) {}
 
-  /// Where it is counted. Each site's arrival works out two words: what is added, and the address
-  /// of this CPU's counter. Arrivals live as long as this.
-  /// Error (NotFound): the kernel counts no such thing; Unsupported: a place where none can stand.
+  /// The places where the counter is increased. Each site's arrival computes two words: the number
+  /// that is added, and the address of this CPU's counter. Arrivals live as long as this.
+  /// Error (NotFound): the kernel counts no such thing; Unsupported: a probe cannot stand at one of
+  /// the places.
   Result<std::vector<BoundSite>> sites_of(std::string_view counter);
   /// Errors as of sites_of(), but for the places. Asked while types are there;
   /// sites_of() may be asked later, too.

@@ -1,5 +1,5 @@
-// Names and values in the tables, several with a bar between where kernels have a thing otherwise:
-// the first that is there counts.
+// Alternatives in the tables, for names and values that differ between kernels: "A|B|C" means the
+// first that this kernel has.
 #pragma once
 
 #include <algorithm>

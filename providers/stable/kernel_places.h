@@ -1,5 +1,5 @@
-// Where the places of stable probes are in one kernel; shared by all stable providers, so that
-// what is found once (the static tracepoints, the counters) is known to all of them.
+// Finds the places of stable probes in one kernel. All stable providers share one KernelPlaces, so
+// that each search (for static tracepoints, for counters) is made once.
 #pragma once
 
 #include <span>
@@ -27,20 +27,20 @@ class KernelPlaces {
         tracepoints_(text, kernel, points),
         counters_(text, kernel, points) {}
 
-  /// That a probe stands in: this kernel's, else the table's; for a tracepoint its name, for a
-  /// counter the enumerator's.
+  /// The name of the function that a probe stands in: this kernel's, or else the table's. For a
+  /// tracepoint its name, for a counter the enumerator's.
   std::string function_name(const StableProbe& probe);
   /// The function that a probe at an entry or a return stands in; null for others.
   const guest_linux::Symbol* function(const StableProbe& probe);
-  /// Of a tracepoint; empty for others.
+  /// The parameters of a tracepoint; empty for other places.
   std::span<const Parameter> parameters(const StableProbe& probe) const;
   /// Whether this kernel has the place. Error (Unsupported): it lacks it.
   Result<void> check(const StableProbe& probe);
-  /// Whether a tracepoint of this kernel has the argument that a native begins with, if with one;
-  /// what is not there would be 0. Error (Unsupported): it has not.
+  /// Checks that a tracepoint of this kernel has the argument with which a native begins, if it
+  /// begins with one: a missing argument would read as 0. Error (Unsupported): it has not.
   Result<void> check_argument(const StableProbe& probe, const NativeValue& native) const;
-  /// Where the probe stands; bindings lack its id, plan and condition. After check().
-  /// Error (Unsupported): why none can stand there.
+  /// The places where the probe stands, for use after check(). The bindings still lack the probe's
+  /// id, plan and condition. Error (Unsupported): the reason why no probe can stand there.
   Result<std::vector<BoundSite>> sites(const StableProbe& probe);
 
  private:
@@ -49,8 +49,8 @@ class KernelPlaces {
   Result<std::vector<BoundSite>> function_sites(const StableProbe& probe);
 
   const guest_linux::Kernel& kernel_;
-  /// By the place in the table, which outlives this. Null: this kernel has none, and to see that
-  /// takes a look at all symbols.
+  /// By the place in the table, which outlives this. Null: this kernel has none. That is kept too,
+  /// because finding it out means searching all symbols.
   std::unordered_map<std::string_view, const guest_linux::Symbol*> known_;
   FunctionProbes functions_;
   SdtProvider tracepoints_;  // for where tracepoints stand; it publishes nothing

@@ -1,12 +1,12 @@
-// The expressions of stable probes: what a place's arguments and conditions are, written as text in
-// the tables and worked out over the guest's types for one kernel.
+// The expressions of stable probes. The tables have a place's arguments and conditions as text;
+// this compiles the text for one kernel, with the guest's types.
 //   value      sum of terms: "-result", "skb->head + skb->network_header", "flags & 16"
 //   term       a number, a constant of the kernel (its enumerator), or a root and members: "arg1",
 //              "task->signal->nr_threads", "sk->a.b"
 //   root       arg0..arg9 (at an entry, or what the arrival works out), result (at a return),
-//              current, &FUNCTION or &VARIABLE of the kernel, or a native before it; of what has
-//              begun, elapsed and start0..start2 (stable_probe.h)
-//   condition  comparisons of values that all hold, or in parentheses one of which does:
+//              current, &FUNCTION or &VARIABLE of the kernel, or an earlier native; with a start,
+//              elapsed and start0..start2 (stable_probe.h)
+//   condition  comparisons of values: all must hold, or, of those in parentheses, one:
 //              "task->pid == task->tgid && (code != 0 || code & 8 == 0)"
 // Does not: multiply, call, or know what a probe is.
 #pragma once
@@ -64,7 +64,7 @@ class PlaceValue {
 /// Comparisons of each group of which one must hold. Fire context: holds().
 class PlaceCondition {
  public:
-  /// As signed numbers. A value that cannot be read holds in no comparison.
+  /// Compares as signed numbers. A comparison with a value that cannot be read does not hold.
   bool holds(const ArgumentMoment& at, const guest_linux::Kernel& kernel) const;
 
  private:

@@ -1,6 +1,7 @@
-// A stable probe's place in one kernel: the values that it has there, and whether an arrival is a
-// firing. Made for each probe that is asked for; bindings lead to it and to the arrivals that it
-// makes. Fire context: fires(), argument(); everything else no.
+// A stable probe's place in one kernel: computes the probe's values there, and decides whether an
+// arrival is a firing (arrival.h). Made for each probe that a program asks for. Bindings refer to
+// it and to the Arrival objects that it makes. Fire context: fires(), argument(); everything else
+// no.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,7 @@
 
 namespace ringside::providers {
 
-/// Where that begins at whose end the probe fires, as a probe's. The probe has a beginning.
+/// The place of the probe's start (StableProbe::start, not null), in the form of a probe.
 StableProbe place_of_start(const StableProbe& probe);
 
 class StablePlace final : public ComputedArguments {
@@ -32,10 +33,10 @@ class StablePlace final : public ComputedArguments {
   const ArgumentPlan& plan() const { return plan_; }
   const std::vector<TypeId>& types() const { return types_; }
 
-  /// For a binding where it fires; `site` says which arrivals are some, and with which arguments;
-  /// null: all. Null: each arrival fires.
+  /// The Arrival for a binding at which the probe fires. `site` decides first which arrivals count,
+  /// and computes their arguments; null: all count. Returns null if each arrival fires.
   const Arrival* at_end(const Arrival* site);
-  /// For a binding where it begins.
+  /// The Arrival for a binding at the start.
   const Arrival* at_start(const Arrival* site);
 
  private:

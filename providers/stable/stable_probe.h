@@ -1,6 +1,6 @@
-// The form of a stable probe's row: the name and arguments that dtrace documents, and the place in
-// the Linux kernel where the same thing happens. stable_tables.h has the rows; stable_provider.h
-// makes probes of them.
+// One row of the tables of stable probes: the name and arguments that dtrace documents, and the
+// place in the Linux kernel where the same thing happens. stable_tables.h has the rows;
+// stable_provider.h makes probes of them.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace ringside::providers {
 
-/// The first argument of the native's type.
+/// Stands for the tracepoint's first argument that has the native's type.
 inline constexpr std::string_view kByType = "arg?";
 
-/// A value that the place has: arg0, arg1... of the probe.
+/// A value at the place: arg0, arg1... of the probe.
 struct NativeValue {
   std::string_view type;  // "struct task_struct *", "int": how programs see it without translation
   std::string_view name;
-  /// An expression, place_value.h; of a tracepoint, whose arguments come and go, kByType, too. Or
-  /// several with a bar between: the first that this kernel has the arguments and members for.
+  /// An expression (place_value.h). For a tracepoint, whose arguments differ between kernels, it
+  /// may be kByType. Alternatives have a bar between them: the first counts whose arguments and
+  /// members this kernel has.
   std::string_view value;
-  /// Makes what is documented of the expression's value, where no expression can; null: it is that.
+  /// Converts the expression's value to the documented one, if no expression can. Null: no
+  /// conversion.
   std::uint64_t (*shape)(std::uint64_t) = nullptr;
 };
 
@@ -40,40 +42,40 @@ enum class PlaceKind : std::uint8_t {
   Nowhere,     // documented, and not there: `place` says why and what comes nearest
 };
 
-/// Of a probe that fires at the end of something: where that began. Such a probe fires only where
-/// the beginning was seen; its natives can name `elapsed`, the nanoseconds since then by the host's
-/// clock, and `start0`, `start1`..., which are what the beginning's natives were.
+/// For a probe that fires at the end of something: the place where it begins. The probe fires only
+/// if the beginning was seen. Its natives can use `elapsed`, the nanoseconds since the beginning by
+/// the host's clock, and `start0`, `start1`..., the values of the beginning's natives.
 struct StartPlace {
-  /// Which end belongs to it: of the same call of a function, or of the same task and object, which
-  /// is native 0 of both.
+  /// How a beginning and its end are matched: by the same call of a function, or by the same task
+  /// and object. The object is native 0 of both places.
   enum class Of : std::uint8_t { Call, TaskAndObject };
   Of of = Of::Call;
   PlaceKind kind = PlaceKind::Entry;
   std::string_view place{};                // of TaskAndObject; a call begins at the probe's own
   std::span<const NativeValue> natives{};  // three at most
   std::string_view condition{};            // of several the first counts
-  /// Where this holds instead, what has begun comes to no end that fires. Empty: never.
+  /// If this condition holds at the beginning, the end does not fire. Empty: it never holds.
   std::string_view spoilt_when{};
 };
 
 struct StableProbe {
   std::string_view name;
   PlaceKind kind = PlaceKind::Entry;
-  /// The function, or several with a bar between where kernels call it otherwise: the first that
-  /// is there counts. A function is also meant by its .isra and .constprop forms.
+  /// The function. If its name differs between kernels, alternatives have a bar between them: the
+  /// first that exists counts. The name also finds its .isra and .constprop forms.
   std::string_view place;
   std::span<const NativeValue> natives{};
   std::span<const StableArgument> arguments{};
-  /// It fires only when this holds: a condition over the natives, place_value.h. Empty: always.
+  /// The probe fires only if this condition over the natives holds (place_value.h). Empty: always.
   std::string_view condition{};
   const StartPlace* start = nullptr;  // null: it needs none
-  /// Values that the natives and the condition are made of, and that programs do not see.
+  /// Values for the natives and the condition to use. Programs do not see them.
   std::span<const NativeValue> parts{};
-  /// A function that some kernels have in its callers instead, where the probe would miss it: they
-  /// have no such probe. Empty: none.
+  /// A function that some kernels have inlined into its callers. There the probe would miss it, so
+  /// those kernels have no such probe. Empty: none.
   std::string_view unless_inlined{};
-  /// Functions, by how their names begin, that come by the tracepoint, and by its beginning, for
-  /// something else alone: no probe stands there. Empty: none.
+  /// Prefixes of function names. Functions with such a name pass the tracepoint, and its beginning,
+  /// only for something else: no probe stands in them. Empty: none.
   std::span<const std::string_view> never_in{};
 };
 

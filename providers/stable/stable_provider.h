@@ -1,9 +1,10 @@
 // A stable provider (proc, sched, ip...): probes that dtrace documents, at the places of this
-// kernel that mean the same. Each place is a probe, as in illumos: its function says where it is.
-// Looks at the kernel only when its probes are asked for.
+// kernel where the same thing happens. Each place is a probe of its own, as in illumos, and the
+// probe's function tells where it is. Reads the kernel only when a program asks for the provider's
+// probes.
 //
-// How to add a probe: a row in one of the tables (stable_tables.h); what its args[] need is
-// translated by a library (dif/d/library); docs/providers.md says what it stands on.
+// How to add a probe: a row in one of the tables (stable_tables.h); a translator in a library for
+// its args[] (dif/d/library); a row in docs/providers.md.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,9 @@
 
 namespace ringside::providers {
 
-/// The state that a thread leaves its CPU in, of sched_switch. Before 5.18 the tracepoint did not
-/// tell it, and its readers took it from the thread, as the guest's own trace events did; the
-/// member has its underscores since 5.14.
+/// The state in which a thread leaves its CPU, at sched_switch. Before 5.18 the tracepoint has no
+/// such argument; the state is read from the thread, as the guest's own trace events do. The member
+/// has underscores since 5.14.
 inline constexpr std::string_view kSwitchedState = "arg3|current->__state|current->state";
 
 std::span<const StableTable> process_tables();  // proc, sched

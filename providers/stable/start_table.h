@@ -1,7 +1,7 @@
-// A table of starts whose end has not come yet, by key, with what was known at the start:
-// of waits for a lock, of calls of a function. Bounded: where too much has begun at a time, the new
-// takes the place of something old, whose end then finds nothing. Threads: any; of one key one at a
-// time. Fire context: yes, but for the constructor.
+// The starts whose end has not come yet (waits for a lock, calls of a function), by key, with the
+// values at the start. The table is bounded: if it is full, a new start replaces an old one, whose
+// end then finds nothing. Threads: any; of one key one at a time. Fire context: yes, but for the
+// constructor.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ struct Start {
 class StartTable {
  public:
   StartTable() : slots_(kSlots) {}
-  /// In the place of what has begun with this key before.
+  /// Replaces an earlier start with this key.
   void put(std::uint64_t key, const Start& start);
-  /// Unless something has begun with this key.
+  /// Does nothing if there is a start with this key.
   void put_first(std::uint64_t key, const Start& start);
-  /// Ends and returns what has begun with this key; empty when nothing has.
+  /// Removes and returns the start with this key; empty if there is none.
   std::optional<Start> take(std::uint64_t key);
 
  private:

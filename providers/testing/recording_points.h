@@ -1,5 +1,5 @@
-// Points that remember what was examined, bound and forgotten there, and refuse what a test says.
-// Not linked into the product.
+// A fake of ProbePoints: records what was examined, bound and forgotten, and refuses the places
+// that a test names. Not linked into the product.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
-// The guest's text where tracepoints stand: chooses those that may be armed, writes their int3s and
-// jumps, restores what was there, and looks whether ours is there still. Used by the tracepoint
-// table and its parts.
+// The guest's text where tracepoints stand: chooses tracepoints that may be armed, writes their
+// int3s and jumps, restores the old bytes, and checks whether ours are still there. Used by the
+// tracepoint table and its parts.
 // Does not: decide which are jumps (jump_planner.h).
-// Threads: whoever holds the table's lock: for choose(), which reads text as examinations do, the
-// one that adds tracepoints, for all else any. is_copied_by_kprobe() needs no lock.
+// Threads: choose(), which reads text as examinations do, on the thread that adds tracepoints; all
+// else on any. All need the table's lock, except is_copied_by_kprobe().
 // Fire context: no.
 #pragma once
 
@@ -36,7 +36,7 @@ class ArmedText {
 
   ArmedText(vmm::Machine& machine, const guest_linux::Kernel& kernel, const Parts& parts);
 
-  /// Those that are used and not armed, less those that cannot be, which are dropped.
+  /// The tracepoints that have users and are not armed. Those that cannot be armed are dropped.
   std::vector<Id> choose();
   /// Writes them, jumps where may_jump(point), and looks whether they are there.
   Result<void> arm(vmm::PausedMachine& machine, std::vector<Id> arming, const Which& may_jump);
@@ -49,7 +49,7 @@ class ArmedText {
   /// Whether code of the guest's leads into the shim, since it has copied a jump.
   bool is_copied_by_kprobe() const { return is_copied_by_kprobe_; }
 
-  /// For whoever holds the table's lock; forget() comes first. The text as it is in this pause.
+  /// The text as it is in this pause. Needs the table's lock, and forget() before it.
   const vmm::PageTableReader& reader() const { return reader_; }
 
  private:

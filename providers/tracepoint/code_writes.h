@@ -1,4 +1,5 @@
-// The writes of one instruction, which belong together, and whether they are there.
+// The bytes to write for one instruction, which must be written together, and a check whether they
+// are there.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ inline void append_code(std::vector<vmm::VirtualCodeWrite>& writes, GuestVirt at
   }
 }
 
-/// Of no more than a jump displaces.
+/// Whether these bytes stand at `at`; at most as many as a jump displaces.
 inline bool has_bytes(const GuestReader& reader, GuestVirt at,
                       std::span<const std::byte> expected) {
   std::array<std::byte, arch::kLongestInstruction + SHIM_JUMP_BYTES> now;

@@ -1,6 +1,6 @@
 // The code that probes have displaced: slots with one instruction each, and records of jumps with
-// those that a jump covers. All of it lies in the shim's slot area and is kept for ever: whoever
-// was preempted inside may come back at any time. Part of the tracepoint table.
+// the instructions that a jump covers. All of it lies in the shim's slot area and is never freed: a
+// task that was preempted inside may come back at any time. Part of the tracepoint table.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace ringside::providers {
 
-/// A jump that may stand in an int3's stead.
+/// A jump that may replace an int3.
 struct Jump {
   JumpRun run;
   guest_linux::Kernel::AddressRange record;
@@ -43,9 +43,9 @@ class DisplacedCode {
   /// left, or a slot there has code of its own.
   std::optional<Jump> make_record(GuestVirt address, const JumpRun& run);
 
-  /// Where those that stand in slots and records come back to: what was displaced there may have
-  /// been one instruction, and a jump may be about to cover the next one. Errors: somebody stands
-  /// in code that is not ours.
+  /// The addresses to which vCPUs and tasks in slots and records will return. Such a return may
+  /// lead to the instruction after a displaced one, which a new jump is about to cover. Error:
+  /// somebody stands in code that is not ours.
   Result<std::vector<GuestVirt>> ways_back(const GuestReader& live,
                                            std::span<const GuestVirt> standing) const;
 

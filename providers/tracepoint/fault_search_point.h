@@ -1,4 +1,4 @@
-// The tracepoint where the kernel looks up how to mend a fault (sites/fault_search.h). Used by the
+// The tracepoint at the kernel's search of its exception table (sites/fault_search.h). Used by the
 // tracepoint table and its parts. Does not: find the place, or restore it.
 // Threads: ensure() on the one that adds tracepoints; all else as TracepointStore.
 // Fire context: no.

@@ -1,8 +1,9 @@
-// Jumps in an int3's stead: makes their records, says which may stand at this moment and who is in
-// the way, and makes int3s of those that others need the place of. Used by the tracepoint table.
-// Does not: write jumps, or prove that the text allows one (jump_run.h).
-// Threads: with the table's lock, the one that adds tracepoints; any, for has_displaced() and
-// keep_in_place().
+// Plans jumps in place of int3s: makes their records, tells which jumps may stand at this moment
+// and who is in the way, and turns jumps back into int3s when another tracepoint needs the place.
+// Used by the tracepoint table. Does not: write jumps, or prove that the text allows one
+// (jump_run.h).
+// Threads: the thread that adds tracepoints, with the table's lock; has_displaced() and
+// keep_in_place() on any thread with that lock.
 // Fire context: no.
 #pragma once
 
@@ -45,7 +46,8 @@ class JumpPlanner {
 
   /// Jumps over what is coming become int3s, whose records then drain.
   Result<void> make_way(vmm::PausedMachine& machine);
-  /// Makes way, and finds out who stands where jumps are to be. Error: it is not known.
+  /// Turns jumps that are in the way into int3s, and finds out who stands where new jumps are
+  /// planned. Error: that is not known.
   Result<void> find_standing(vmm::PausedMachine& machine);
   /// Whether its jump may be written in this pause, after find_standing(). Only as an int3 can it
   /// share its five bytes with others.

@@ -1,11 +1,10 @@
-// Where a jump may stand in an int3's stead: the whole instructions that its five bytes cover, once
-// it is proven that nothing leads into the middle of them. The tracepoint table finds out who
-// stands there at this moment.
-// Only in functions with an ftrace site, which a compiler made: nothing outside of such a function
-// and its other parts (sites/jump_targets.h) jumps into it but to its beginning. Of those, not in
-// ones with jumps that go by registers or tables. Only after the ftrace site: a killed tracer
-// leaves its jumps there, and the kernel's own tracer must find its bytes. Used by the tracepoint
-// table.
+// Decides where a jump may replace an int3: finds the whole instructions that its five bytes cover,
+// and proves that nothing jumps into the middle of them. The tracepoint table finds out who stands
+// there at this moment. A jump may stand only in a function with an ftrace site. A compiler made
+// such a function: code outside of it and of its other parts (sites/jump_targets.h) jumps only to
+// its beginning. A function with jumps through registers or tables has no jump of ours. A jump
+// stands only after the ftrace site: a killed tracer leaves its jumps behind, and the kernel's own
+// tracer must find its bytes. Used by the tracepoint table.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Tracepoints that may be jumps, with what is said of who stands there, for tests. Not linked into
-// the product.
+// For tests: tracepoints that may be jumps; the test says who stands there. Not linked into the
+// product.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Instructions that have to run where they are, since the guest has, or has had, a hardware
-// breakpoint there: no jump may displace them. Used by JumpPlanner.
+// Instructions that must run in their own place, because the guest has, or has had, a hardware
+// breakpoint there. No jump may displace them. Used by JumpPlanner.
 // Does not: take away jumps that stand.
 // Threads: as JumpPlanner. Fire context: no.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace ringside::providers {
 
-/// Of a guest that sets more than so many hardware breakpoints no place becomes a jump any more.
+/// If a guest has set more hardware breakpoints than this, no place becomes a jump any more.
 inline constexpr std::size_t kMostInPlace = 4096;
 
 class KeptInPlace {
@@ -25,7 +25,7 @@ class KeptInPlace {
   void add(GuestVirt at);
   /// Adds those that are set now.
   void look(const GuestReader& live);
-  /// Whether one lies in what the point's jump displaces.
+  /// Whether one of them lies in an instruction that the point's jump displaces.
   bool forbids(const Tracepoint& point) const;
 
  private:

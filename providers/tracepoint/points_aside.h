@@ -1,5 +1,5 @@
-// Tracepoints that are away while the guest reads the text of their function as code, before it
-// sets a kprobe there; they come back as int3s. Used by the tracepoint table.
+// Tracepoints that are taken out for a moment: before the guest sets a kprobe, it reads the text of
+// the function as code. Afterwards they come back as int3s. Used by the tracepoint table.
 // Does not: notice that the guest reads (providers/tracer/kprobe_watch.h).
 // Threads: any that holds the table's lock. Fire context: no.
 #pragma once
@@ -29,12 +29,13 @@ class PointsAside {
 
   explicit PointsAside(const Parts& parts) : parts_(parts) {}
 
-  /// Restores those in the function that `at` lies in. Whether there were any.
+  /// Restores the text of all tracepoints in the function that contains `at`. Returns whether there
+  /// were any.
   Result<bool> step_aside(vmm::PausedMachine& machine, GuestVirt at);
   /// Arms them again, but for those where a kprobe has come to stand, which are dropped. False, and
   /// nothing is done, while the guest is changing its text.
   Result<bool> step_back(vmm::PausedMachine& machine);
-  /// None come back any more.
+  /// Forgets the tracepoints: none of them comes back.
   void forget() { ids_.clear(); }
 
  private:

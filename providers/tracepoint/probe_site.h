@@ -1,8 +1,7 @@
-// A place in a kernel's text where a probe may stand, with what an examination has found there and
-// proven. A site is examined once; listing, enabling and arming pass this value on.
-// Made by SiteExaminer for a running Linux and by the boot side for a kernel's file; nobody else
-// can. It stays true while the function's text is the one that was examined, which arming looks at
-// once more.
+// A place in a kernel's text where a probe may stand, with the results of its examination. A site
+// is examined once; listing, enabling and arming pass this value on. Only SiteExaminer (for a
+// running Linux) and providers/boot (for a kernel's file) can make one. It is valid as long as the
+// function's text does not change; arming checks that again.
 #pragma once
 
 #include <algorithm>

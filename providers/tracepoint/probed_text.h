@@ -1,5 +1,5 @@
-// The kernel's text as probes are placed in it: as the guest has it now, as it is without int3s and
-// jumps, and what examinations have found in it. Used by the tracepoint table and its parts.
+// The kernel's text for placing probes: the text as the guest has it now, the text without int3s
+// and jumps, and the findings of examinations. Used by the tracepoint table and its parts.
 // Does not: know which tracepoints there are, or write.
 // Threads: one at a time; kprobe_table() on any.
 // Fire context: no.

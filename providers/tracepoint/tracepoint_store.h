@@ -49,7 +49,8 @@ struct Tracepoint {
   }
   /// Whether the whole instruction is there, and nothing in its stead.
   bool is_original(const GuestReader& reader) const;
-  /// Whether its jump displaces what begins at `at`; its own first byte is a jump, and is come by.
+  /// Whether its jump displaces the instruction that begins at `at`. The place of the jump itself
+  /// does not count: a vCPU still passes it.
   bool displaces(GuestVirt at) const;
   /// The code that stands there while it is armed, and the text that it replaced.
   std::span<const std::byte> code() const;
@@ -81,7 +82,7 @@ class TracepointStore final : public OriginalText::ReplacedText {
   std::size_t size() const { return points_.size(); }
   const Tracepoint& operator[](Id id) const { return points_[id]; }
   std::optional<Id> find(GuestVirt address) const { return index_.find(address); }
-  /// One function's follow each other as a rule.
+  /// The tracepoints of one function usually follow each other.
   const std::deque<Tracepoint>& all() const { return points_; }
   /// In the order of their addresses.
   std::span<const Id> standing() const { return standing_; }
@@ -93,17 +94,17 @@ class TracepointStore final : public OriginalText::ReplacedText {
   /// From now on int3s there are ours. Not before: until then a kprobe of the guest's own, which we
   /// have not seen yet, has its hits.
   Result<void> enter_table(std::span<const Id> ids);
-  /// From now on an int3 there is the guest's own: also where a jump stands, for what a kprobe in
-  /// its first byte does to the others no slot knows.
+  /// From now on an int3 there is the guest's own. That is also so while a jump stands there: if a
+  /// kprobe changes the first byte of a jump, no slot fits the rest.
   void leave_table(Id id) { leave_table(points_[id]); }
 
   /// They stand, each at the stage of the same place. They come in the order of their addresses.
   void mark_standing(std::span<const Id> ids, std::span<const Tracepoint::Stage> stages);
   /// Jumps that are int3s by now.
   void mark_narrowed(std::span<const Id> ids);
-  /// Those that stand, and for which restored(point), do not any more.
+  /// Marks tracepoints for which restored(point) holds as not standing any more.
   void retire(const Which& restored);
-  /// Those without users that do not stand; and all that do not.
+  /// Parks tracepoints that do not stand: those without users; and all of them.
   void park_unused();
   void park_all();
 
@@ -111,7 +112,7 @@ class TracepointStore final : public OriginalText::ReplacedText {
   /// does not stand.
   void drop(Id id) { drop(points_[id]); }
   void drop_standing(std::span<const Id> ids);
-  /// Of these it is told where they stood, and that alone.
+  /// Drops these tracepoints; take_dropped() tells where they stood.
   void drop_in(const guest_linux::Kernel::AddressRange& range);
   /// Where they were dropped, once.
   std::vector<GuestVirt> take_dropped();

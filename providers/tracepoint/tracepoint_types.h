@@ -19,7 +19,8 @@ struct TracepointId {
   auto operator<=>(const TracepointId&) const = default;
 };
 
-/// Where a displaced instruction runs: the slot, its size, the instruction's own place and length.
+/// A slot, in which a displaced instruction runs: its address and size, and the instruction's own
+/// address and length.
 struct Slot {
   GuestVirt begin;
   std::uint32_t size = 0;

@@ -1,7 +1,7 @@
-// A Shim that is put into the guest only when the first slot is asked for: a program without trap
-// probes, or a listing, changes nothing in the guest.
-// Used by the tracer, between the tracepoint table and the real shim. After the first success it
-// only forwards; the fire thread should take installed() and skip this layer.
+// A Shim that is installed in the guest only when the first slot is asked for. So a program without
+// trap probes, or a listing, changes nothing in the guest. Used by the tracer, between the
+// tracepoint table and the real shim. Once installed, it only forwards; the fire thread uses
+// installed() instead.
 // Fire context: like Shim, once installed.
 #pragma once
 
@@ -100,8 +100,8 @@ class DeferredShim final : public vmm::Shim {
   std::unique_ptr<vmm::Shim> shim_;
 };
 
-/// Pauses the machine and installs the real shim: where an earlier one had to stay, else in the
-/// memory that was set aside at start, else in the first megabyte.
+/// Pauses the machine and installs the real shim: in place of an earlier shim that had to stay, or
+/// else in the memory that was set aside at start, or else in the first megabyte.
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel);
 
 }  // namespace ringside::providers

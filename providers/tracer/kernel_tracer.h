@@ -1,10 +1,10 @@
-// The part of the tracer that knows the kernel in the machine: what stands on its text, and what
-// must be done to the guest at start and stop. Two kinds: running_kernel_tracer.h for a Linux that
-// runs, by a shim inside it; boot_tracer.h for a kernel that is held before its first instruction,
-// by breakpoints.
-// Each is two objects, and each object is complete when it is made. The tracer is there from the
-// beginning and publishes probes; begin() makes the trace, which has what fires and exists while
-// tracing runs. The machine's trace and the fire loop are made from its traps().
+// The part of the tracer that knows the kernel in the machine: the probes on its text, and what
+// must be done to the guest at start and stop. There are two kinds. running_kernel_tracer.h traces
+// a Linux that runs, with a shim inside it. boot_tracer.h traces a kernel that is held before its
+// first instruction, by breakpoints. Each kind has two objects, and each object is complete when it
+// is made. The tracer exists from the beginning and publishes probes. begin() makes the trace,
+// which fires and exists while tracing runs. The machine's trace and the fire loop are made from
+// its traps().
 // Used by the tracer (tracer.cc) alone. Threads: the session's, unless said otherwise.
 #pragma once
 
@@ -46,17 +46,18 @@ class KernelTrace {
   /// From here on the probes that were enabled fire, while their gates are open. After an error
   /// some may stand: disarm() restores them.
   virtual Result<void> arm() = 0;
-  /// Those that providers have enabled since arm(): when it returns they fire; with an error none
-  /// of them does, as after abandon_added(), and it is as if they had never been asked for. Those
-  /// that fire already go on all the time.
+  /// Arms the probes that providers have enabled since arm(). When it returns, they fire. After an
+  /// error none of them fires, as after abandon_added(). Probes that fire already are not
+  /// interrupted.
   virtual Result<void> arm_added() = 0;
   virtual void abandon_added() = 0;
 
-  /// Of KernelTracer::expect_modules(): readable while a module waits to be taken; -1: none ever
-  /// does.
+  /// For KernelTracer::expect_modules(): readable while take_module() has a module to take; -1: it
+  /// never has.
   virtual int modules_fd() const { return -1; }
-  /// The next module that the guest is loading: the kernel and the table of tracepoints know it
-  /// now. A vCPU stands still until let_go(). Those that cannot be known go on, with a notice.
+  /// The next module that the guest is loading; the kernel and the table of tracepoints know it
+  /// from now on. A vCPU stands still until let_go(). A module that cannot be read is let go at
+  /// once, with a notice.
   virtual std::optional<guest_linux::Kernel::LateModule> take_module() { return std::nullopt; }
   /// False when the vCPU has gone on before.
   virtual bool let_go(const guest_linux::Kernel::LateModule& module) {
@@ -80,13 +81,14 @@ class KernelTracer {
 
   /// The providers of this kernel, in the order of their ids.
   virtual void add_providers(Registry& registry) = 0;
-  /// Those that have an id for every byte of the text, so that they come after all others.
+  /// Adds the providers that reserve an id for every byte of the text. They must come after all
+  /// others.
   virtual void add_wide_providers(Registry& registry) { (void)registry; }
   /// The guest kernel's own idea of the TSC's rate, where it has one by now.
   virtual std::optional<std::uint32_t> tsc_khz() const = 0;
   /// How many CPUs it may have one day, those that are plugged in among them; 0: nobody knows yet.
   virtual unsigned possible_cpus() const { return 0; }
-  /// Before begin(): modules that the guest loads while it is traced are to have probes.
+  /// Call it before begin() if modules that the guest loads later shall have probes.
   virtual void expect_modules() {}
   /// Before probes are looked up: the guest may have changed its text since the last time.
   virtual void look_again() {}

@@ -1,8 +1,8 @@
-// Makes way for the guest's own kprobes. Before its kernel sets one in a function it reads that
-// function's text as code. An int3 of ours there it would take for an instruction of one byte: it
-// refuses the place, or accepts one in the middle of the instruction that we displaced. So our
-// int3s in that function leave before the kernel reads, and come back once the kprobe stands; where
-// it stands they do not.
+// Makes room for the guest's own kprobes. Before the guest's kernel sets a kprobe in a function, it
+// reads the function's text as code. It would take an int3 of ours for an instruction of one byte:
+// it would refuse that place, or accept a place in the middle of the instruction that we displaced.
+// So our int3s in that function are taken out before the kernel reads. They come back once the
+// kprobe stands, except at the place of the kprobe.
 // Places (kernel/kprobes.c, arch/x86/kernel/kprobes/{core,opt}.c, since 2.6.34):
 //   arch_prepare_kprobe(struct kprobe *), arch_prepare_optimized_kprobe(struct optimized_kprobe *):
 //     called with the lock of kprobes held, before the text is read
@@ -10,7 +10,7 @@
 // Used by the tracer of a running kernel, before the dispatcher.
 // Threads: on_trap() on those that poll, catch_up() on the fire thread, the others on the
 // session's. Fire context: needs_poller() yes. on_trap() at one of these places pauses the machine,
-// as what follows a firing may (firing_pause.h); elsewhere it only leads on.
+// as firing_pause.h may; elsewhere it only passes the trap on.
 #pragma once
 
 #include <atomic>

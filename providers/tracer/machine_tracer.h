@@ -1,8 +1,7 @@
-// The part of the tracer that exists wherever there is a machine, with or without a Linux in it:
-// samples of its vCPUs, the exit channel, and the provider `vm`. Probes on a kernel's text are
-// kernel_tracer.h's.
-// It is two objects, as kernel_tracer.h says. Used by the tracer (tracer.cc) alone. Threads: the
-// session's.
+// The part of the tracer that exists for every machine, with or without Linux in it: samples of its
+// vCPUs, the exit channel, and the provider `vm`. Probes on a kernel's text are in kernel_tracer.h.
+// There are two objects, as kernel_tracer.h explains. Used by the tracer (tracer.cc) alone.
+// Threads: the session's.
 #pragma once
 
 #include <memory>
@@ -38,13 +37,13 @@ class MachineTrace {
   MachineTrace& operator=(const MachineTrace&) = delete;
 
   VcpuSampler& sampler() { return sampler_; }
-  /// Of what fires here.
+  /// The gates of everything that fires here.
   std::vector<FireGate*> gates() { return {&events_, &sampler_}; }
   /// Whether vCPUs' own threads answer the traps of the shim.
   bool traps_ring() const { return traps_ring_; }
 
-  /// From now on the machine tells these, and what it is told of already; in one pause, where there
-  /// is anything new. It changes nothing about what fires.
+  /// From now on the machine reports these events as well. Takes one pause if any of them is new.
+  /// It does not change which probes fire.
   Result<void> listen(const EventSubscription& wants);
   /// From now on just these events fire. When it returns no firing of another one is under way.
   void lead(const EventTable& table) { events_.lead(table); }

@@ -1,9 +1,9 @@
-// Notices that the guest loads a module, before the module's init runs, and keeps the vCPU that
-// loads it where it is until the module's probes stand: so that none of its firings is lost.
+// Notices that the guest loads a module, before the module's init runs. It holds the vCPU that
+// loads the module until the module's probes stand, so that no firing is lost.
 // Place (kernel/module/main.c, before 5.19 kernel/module.c):
 //   do_init_module(struct module *): the module's text is final, its jump labels, static calls and
 //     alternatives are patched and its symbols can be read; its init is about to be called.
-// Used by the tracer of a running kernel, before all others that traps go to.
+// Used by the tracer of a running kernel, as the first that each trap goes to.
 // Threads: keeps() and on_trap() on those that poll, the others on the session's. Fire context:
 // keeps() and needs_poller() yes.
 #pragma once

@@ -1,5 +1,5 @@
-// Tells that the guest's kernel has panicked, and stands still with its machine running on: one
-// that is told to reboot (panic=N) ends its machine instead, or comes up again. Used by
+// Tells when the guest's kernel has panicked and stands still while the machine runs on. A kernel
+// that reboots after a panic (panic=N) ends its machine instead, or boots again. Used by
 // RunningKernelTracer, on the session's thread.
 #pragma once
 

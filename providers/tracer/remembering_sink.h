@@ -1,4 +1,4 @@
-// The engine's sink, which counts what fires and remembers what fired last.
+// The engine's sink, which also counts firings and remembers the last ones.
 // Used by the tracer. Fire context: fire() yes.
 #pragma once
 
@@ -50,7 +50,7 @@ class RememberingSink final : public EngineSink {
     std::uint64_t time = 0;
     dif::ProbeId probe;
   };
-  /// Of one vCPU, in its turn.
+  /// The firings of one vCPU; used in its turn.
   class alignas(64) Lately {
    public:
     void count() { count_.store(firings() + 1, std::memory_order_relaxed); }

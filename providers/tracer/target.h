@@ -1,9 +1,9 @@
-// A target: a machine that is traced, the kernel in it, the tracer over both, and, from bind() on,
-// the program that is bound to that kernel, the engine that evaluates it and the names of the code
-// of its processes. Or no machine: then there is what fires without one.
-// A session has any number of targets and one consumer. Each has its own engine and its own fire
-// thread; what they share is D's global variables (dif/evaluate/shared_globals.h). Their timestamps
-// are of one time line, the host's (TracerOptions::calibration).
+// A target: a machine that is traced, its kernel, and the tracer over both. bind() adds the program
+// that is bound to that kernel, the engine that evaluates it, and the names of its processes' code.
+// A target may have no machine; then only probes fire that need none. A session has any number of
+// targets and one consumer. Each target has its own engine and its own fire thread. They share D's
+// global variables (dif/evaluate/shared_globals.h). All timestamps are on one time line, the host's
+// (TracerOptions::calibration).
 // Threads: the session's. Does not: start machines, compile, or print.
 #pragma once
 

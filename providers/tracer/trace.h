@@ -1,5 +1,5 @@
-// All that exists while tracing runs: where firings go, their clock, the kernel's and the machine's
-// part, the fire thread, and who keeps traps to a budget.
+// Everything that exists only while tracing runs: the sink of firings, their clock, the kernel's
+// and the machine's part, the fire thread, and the budget enforcer.
 // Used by the tracer (tracer.cc), which arms and ends them. Threads: the session's.
 #pragma once
 

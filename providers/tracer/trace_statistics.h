@@ -9,7 +9,7 @@
 
 namespace ringside::providers {
 
-/// Of what stands on a kernel's text, since tracing began.
+/// The figures of the probes on a kernel's text, since tracing began.
 struct KernelStatistics {
   std::uint64_t armed =
       0;  // places of the text where a breakpoint of ours stands, or stood at the end

@@ -46,9 +46,9 @@ struct TracerOptions {
   /// Threads that look at mailboxes on the channel spin; at most kMostPollThreads.
   unsigned poll_threads = 1;
   TrapForm traps = TrapForm::Breakpoints;
-  /// The kernel of a machine of our own that is held before its first instruction: then it is
-  /// traced from there, and start() lets the machine begin once BEGIN has fired and the probes
-  /// stand. Takes the place of `kernel`.
+  /// The kernel of a machine of our own that is held before its first instruction, to trace it from
+  /// there. start() lets the machine begin once BEGIN has fired and the probes stand. Takes the
+  /// place of `kernel`.
   guest_linux::FileKernel* held = nullptr;
   /// The machine was saved and never runs: BEGIN, END and ERROR fire, and read what it holds.
   bool saved = false;
@@ -62,7 +62,7 @@ struct TracerOptions {
 class Tracer {
  public:
   /// `machine` and `kernel` are both null for the machine `none`; they must outlive the tracer.
-  /// `kernel` alone is null where no Linux is known in the machine: then there are the providers
+  /// Only `kernel` is null if no Linux is known in the machine: then there are only the providers
   /// dtrace, profile (pc and vCPU, no processes) and vm. Unsupported when the machine has no such
   /// channel.
   static Result<std::unique_ptr<Tracer>> attach(vmm::Machine* machine, guest_linux::Kernel* kernel,
@@ -96,16 +96,16 @@ class Tracer {
   virtual bool has_provider(std::string_view name) = 0;
   /// Before start(). NotFound, Unsupported with the reason, or Limit: see Provider::enable().
   virtual Result<void> enable(const Probe& probe) = 0;
-  /// From start() to stop(), while others fire: when it returns all of these fire, or, with an
-  /// error, none of them but those that did before. A timer that is added begins then. The engine
-  /// has known their clauses since before start(). Unsupported for what can only be enabled before
-  /// that: BEGIN, the first probe of a running kernel's code, all of a kernel's that is traced from
-  /// its first instruction.
+  /// Enables more probes between start() and stop(), while others fire. When it returns, all of
+  /// these fire; after an error none of them fires, except those that fired before. A timer that is
+  /// added begins then. The engine must know their clauses before start(). Unsupported for what can
+  /// only be enabled before that: BEGIN, the first probe of a running kernel's code, all of a
+  /// kernel's that is traced from its first instruction.
   virtual Result<void> add_probes(std::span<const Probe> probes) = 0;
-  /// Before begin(): modules that the guest loads while it is traced are to have probes. Then, on
-  /// the session's thread: modules_fd() is readable while one waits to be taken (-1: none ever
-  /// does); what is to be enabled in it, for_each_probe_in() visits, and add_probes() enables; with
-  /// let_go() the guest runs the module's init. `added`: how many that were, for a notice.
+  /// Call it before begin() if modules that the guest loads later shall have probes. Then, on the
+  /// session's thread: modules_fd() is readable while a module waits to be taken (-1: none ever
+  /// does). for_each_probe_in() visits the module's probes, add_probes() enables them, and let_go()
+  /// lets the guest run the module's init. `added` is the number of new probes, for a notice.
   using LateModule = guest_linux::Kernel::LateModule;
   virtual void expect_modules() {}
   virtual int modules_fd() const { return -1; }

@@ -1,4 +1,4 @@
-// The code that probes are written as.
+// The form in which probes are written into the text: int3s or jumps.
 #pragma once
 
 #include <cstdint>

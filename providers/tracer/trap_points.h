@@ -1,10 +1,10 @@
-// The points of a running Linux where probes stand: makes them for providers, and arms and restores
-// them, all at once or some while the others fire. Keeps the promise that no probe fires before its
-// enabling or after it, and that none is lost in it:
+// The places of probes in a running Linux: makes them for providers, and arms and restores them,
+// all at once, or some while the others fire. It promises that no probe fires before or after its
+// enabling, and that no firing is lost meanwhile:
 //   enabling   slots are written, then the table's entries and the int3s, in one pause; the
 //              dispatcher's next epoch begins in that pause
-//   disabling  the next epoch begins; when nobody looks at the one before any more, the bytes are
-//              restored, in one pause; when every trap that had begun by then has its answer, the
+//   disabling  the next epoch begins; when nobody uses the old epoch any more, the bytes are
+//              restored, in one pause; when every trap that began before has its answer, the
 //              shim forgets the points
 // Used by the tracer of a running kernel. Threads: the session's, beside firings.
 #pragma once
@@ -44,9 +44,10 @@ class TrapPoints final : public ProbePoints {
   /// them does and they are forgotten. The others fire all the time. `wait`: for what of the guest.
   enum class WaitFor : std::uint8_t {
     QuietText,
-    /// As long as somebody who changes text may wait for a vCPU that waits for us: for all of it
-    /// for some time, then only for those who change kprobes. For points in the text of a module
-    /// that is being loaded: the kernel changes only its patched sites there, where none stands.
+    /// For points in the text of a module that is being loaded. The code that changes text may wait
+    /// for a vCPU that waits for us. So the wait for other changes is limited, and then only
+    /// changes of kprobes count: the kernel changes only its patched sites in that module, and no
+    /// point stands there.
     QuietKprobes,
   };
   Result<void> arm_added(TrapDispatcher& dispatcher, WaitFor wait = WaitFor::QuietText);

@@ -1,4 +1,4 @@
-// Tracepoints of our own, at functions in which the guest's kernel does what a watch has to know.
+// Tracepoints at the entry of kernel functions that a watch has to know about (kprobe_watch.h).
 // Used by the watches of this folder.
 #pragma once
 

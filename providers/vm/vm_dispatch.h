@@ -1,8 +1,8 @@
-// Leads what the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider `vm`
-// that stands for it. At most one probe for each kind of event, and for exits one for each reason.
-// Which those are may change while events come: that is looked up in the vCPU's turn, in which all
-// fires, so nothing fires what it was once lead() has returned. Nothing fires before open() or
-// after close(). Fire context: on_event() and wants() yes; everything else no.
+// Passes events that the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider
+// `vm`. There is at most one probe for each kind of event, and for exits one for each reason. The
+// probes may change while events come: an event looks its probe up in the vCPU's turn. Once lead()
+// has returned, the old probes do not fire any more. Nothing fires before open() or after close().
+// Fire context: on_event() and wants() yes; everything else no.
 #pragma once
 
 #include <array>
@@ -37,15 +37,15 @@ using EventPlans = std::array<ArgumentPlan, vmm::VcpuEvent::kKinds>;
 
 class VmDispatcher final : public VcpuEventSink, public FireGate {
  public:
-  /// Of an event's facts, the reason of an exit; before it come the event's values.
+  /// The index of the reason of an exit among an event's facts; the event's values come before it.
   static constexpr std::uint32_t kReasonFact = std::tuple_size_v<HostFacts> - 1;
 
   /// Firings go to `sink` and get their time from `clock`. All but `first` must outlive it.
   VmDispatcher(VcpuContexts& contexts, ProbeSink& sink, GuestClock& clock, const EventPlans& plans,
                const EventTable& first);
 
-  /// From now on events fire these probes and no others. When it returns, no firing of another one
-  /// is under way; so in nobody's turn. One thread at a time.
+  /// From now on events fire these probes and no others. When it returns, no firing of an old probe
+  /// is under way, so do not call it while you hold a turn. One thread at a time.
   void lead(const EventTable& table);
   const EventTable& table() const { return table_; }
 

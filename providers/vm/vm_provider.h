@@ -1,9 +1,9 @@
 // The provider `vm`: what only the host sees of a virtual machine. vm::exit:REASON, vm::pio:in and
 // out, vm::mmio:read and write, vm::msr:rd and wr, vm::cpuid, vm:hlt:hlt, vm::inject, vm::dirty.
-// Probes that this machine or this host cannot tell are refused with the reason. For users:
+// Probes whose events this machine or this host cannot see are refused with the reason. For users:
 // docs/vm-provider.md.
-// The module is `vm`, too, so that names of one word (vm::cpuid) are found: in a description with
-// two colons the first word is the module.
+// The module is `vm`, too, so that vm::cpuid finds a probe: in a description with two colons the
+// first word is the module.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
 // Follows code as a CPU may run it: along jumps, into calls, and past them when they can return.
-// Answers which functions can run between one place and the ends of a window (no_idt_text.h).
-// Reads more rather than less: every branch is taken both ways, jump labels too.
-// Hostile input: the text may be anything, so steps and depth are bounded; what cannot be followed
-// is an error, never a guess.
+// Finds the functions that can run between one place and the ends of a window (no_idt_text.h). In
+// doubt it finds too many: every branch is taken both ways, jump labels too. Hostile input: the
+// text may be anything, so steps and depth are bounded. Code that cannot be followed is an error.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ namespace ringside::providers {
 
 class CodeWalk {
  public:
-  /// A call or jump through a register or memory cannot be followed; this says how a walk goes on.
-  /// PassesOn: it ends the path, but the code after a jump is walked too: start-up code jumps
-  /// so from where it was loaded to where it was linked.
+  /// A call or jump through a register or memory cannot be followed; this tells how a walk goes on.
+  /// PassesOn: the path ends, but the code after the jump is walked too. Start-up code jumps in
+  /// this way from its load address to its link address.
   enum class Indirect : std::uint8_t { Fails, EndsPath, PassesOn };
   /// Whether some path comes back by `ret` before the window ended.
   enum class Outcome : std::uint8_t { Ended, Returns };
@@ -33,7 +32,7 @@ class CodeWalk {
 
   /// Walks from `start`, an instruction of vmlinux. Error (Unsupported): what cannot be followed.
   Result<Outcome> from(GuestVirt start, Indirect indirect);
-  /// Where the functions start of which any walk has met an instruction.
+  /// The starts of all functions of which a walk has met an instruction.
   const std::set<GuestVirt>& functions() const { return functions_; }
 
  private:

@@ -1,10 +1,10 @@
-// Instructions whose faults the kernel mends: it looks up the address of the fault in its exception
-// table, and in a slot it would find none. So the function that looks it up has a tracepoint, too,
-// whose slot turns the address in a slot into the instruction's own place (Shim::fault_search).
-// That works without us, should we die, and the rest is the kernel's: a page that was not there is
-// brought, and the instruction goes on in its slot, where it fires no second time. That tracepoint
-// comes with the first instruction that may fault, and is the last one to be restored, once nobody
-// is in a slot.
+// Some instructions may fault, and the kernel handles the fault by looking up its address in the
+// exception table. The address of a slot is not in that table. So the function that searches the
+// table has a tracepoint of ours. Its slot turns an address in a slot into the instruction's own
+// address (Shim::fault_search). That runs in the guest alone, so it works even if we die. The rest
+// is the kernel's: it brings the missing page, and the instruction runs on in its slot without a
+// second firing. This tracepoint is made with the first probe on an instruction that may fault. It
+// is restored last, once nobody is in a slot.
 // Places (kernel/extable.c, arch/x86/mm/extable.c, since 5.17 with data in each entry):
 //   search_exception_tables(address): for each vector, asked by fixup_exception() and by others
 // Used by SiteExaminer and the tracepoint table.
@@ -17,8 +17,8 @@
 
 namespace ringside::providers {
 
-/// Where the kernel's search begins. Unsupported, with the reason, where a tracepoint there would
-/// not reach all of it, or where entries do not tell how they mend.
+/// The place where the kernel's search begins. Unsupported, with the reason, if a tracepoint there
+/// would miss some searches, or if the table's entries do not tell how they handle a fault.
 Result<GuestVirt> find_fault_search(const GuestReader& text, const guest_linux::Kernel& kernel);
 
 /// Whether a fault of the instruction in a slot is mended as it is in its place. `entry` is of the

@@ -1,7 +1,7 @@
 // Where a function's entry and return tracepoints stand: entry is the first instruction after the
 // ftrace site; return is every ret and every jump that leaves the function, .cold parts included.
-// Nothing stands on the ftrace site itself: ftrace compares its bytes before it patches them, and
-// turns itself off when they differ. Pure: text in, sites out.
+// Nothing stands on the ftrace site itself: ftrace compares the bytes before it patches them, and
+// turns itself off if they differ. Pure: text in, sites out.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,9 @@ GuestVirt after_landing_pad(const GuestReader& text, const guest_linux::Symbol& 
 Result<GuestVirt> entry_site(const GuestReader& text, const guest_linux::Symbol& function,
                              const guest_linux::SymbolTable* symbols = nullptr);
 
-/// Refuses (Unsupported) a place that is not only passed when the function is entered: a jump of
-/// the function itself leads there, so that it is the head of a loop, and what is in the registers
-/// at a turn are no arguments.
+/// Refuses (Unsupported) a place that runs more often than the function is entered: a jump of the
+/// function itself leads there, so the place is the head of a loop. After the first round the
+/// registers hold no arguments.
 Result<void> check_entered_once(const GuestReader& text, const guest_linux::SymbolTable& symbols,
                                 const guest_linux::Symbol& function, GuestVirt at);
 

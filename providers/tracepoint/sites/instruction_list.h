@@ -1,7 +1,7 @@
-// The instructions of a function, one after another: what the provider `instr` publishes.
-// Only functions that have an ftrace site are listed, and their .cold parts: the compiler made
-// those, so their text is instructions and nothing else. Padding (int3 after code that does not go
-// on, nops at the end) is left out.
+// Lists the instructions of a function, in order: what the provider `instr` publishes. Only
+// functions with an ftrace site and their .cold parts are listed: a compiler made those, so their
+// text has only instructions. Padding (int3 after code that does not go on, nops at the end) is
+// left out.
 // Pure: text in, instructions out. Does not: say where a probe may stand (site_examiner.h).
 #pragma once
 
@@ -20,8 +20,8 @@ namespace ringside::providers {
 
 struct ListedInstruction {
   GuestVirt address;
-  /// As the kernel means it: a jump to a return thunk is a Ret, and a branch to an indirect thunk
-  /// is one by that thunk's register.
+  /// The meaning of the instruction: a jump to a return thunk is a Ret, and a branch to an indirect
+  /// thunk is a branch by that thunk's register.
   disasm::Operation operation;
 };
 

@@ -1,7 +1,7 @@
-// Where the jumps of a function may lead to, once the kernel has switched what it can switch: those
-// of its text, of its .cold part, of the code that runs after its faults. A way there may be a
-// jump label that is off, which is a nop, or an entry of the exception table.
-// Used by JumpRunFinder. Hostile input: parts and bytes are capped; what is beyond is not known.
+// Finds all places that jumps into a function may lead to: jumps of its text, of its .cold part,
+// and of the code that handles its faults. Jump labels that are off (nops) count as jumps, and so
+// do entries of the exception table. Used by JumpRunFinder. Hostile input: parts and bytes are
+// capped; beyond the cap the targets are unknown.
 #pragma once
 
 #include <optional>

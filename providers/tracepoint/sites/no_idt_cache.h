@@ -1,6 +1,6 @@
-// The findings of NoIdtText::find() of a kernel, in the user's cache: the search takes a good
-// part of the time to attach. It is found again by a hash of all that the search looks at: the
-// kernel's text, its symbols, the places that it patches, what is forbidden.
+// Keeps the result of NoIdtText::find() for a kernel in the user's cache, because the search takes
+// a good part of the time to attach. The key is a hash of everything that the search reads: the
+// kernel's text, its symbols, the places that it patches, the forbidden text.
 // Used by NoIdtText.
 #pragma once
 

@@ -1,11 +1,10 @@
-// Functions that a CPU may run while it cannot take a breakpoint of ours: it has no interrupt table
-// or another one than the kernel's, or its GS does not lead to its per-CPU data. An int3 there is a
-// triple fault. Such windows are open while a CPU comes up or wakes from sleep, and from where the
-// kernel gives up its table (kexec) or loads GS.
-// By rule: from the start-up code on, and from each instruction of the kernel that loads an
-// interrupt table or GS, everything is found that can run before the table is there that serves.
-// Used by TracepointTable. Does not: look at entry code and .noinstr.text, which the kernel itself
-// marks (Kernel::forbidden_text).
+// Finds functions that a CPU may run while it cannot take a breakpoint of ours: while it has no
+// interrupt table, or not the kernel's, or while its GS does not point at its per-CPU data. An int3
+// there is a triple fault. Such windows are open while a CPU comes up or wakes from sleep, and
+// after the kernel gives up its table (kexec) or loads GS. The search begins at the start-up code,
+// and at each instruction of the kernel that loads an interrupt table or GS. It finds everything
+// that can run before the kernel's own table is loaded again. Used by TracepointTable. Does not:
+// look at entry code and .noinstr.text, which the kernel itself marks (Kernel::forbidden_text).
 #pragma once
 
 #include <cstddef>

@@ -38,10 +38,10 @@ class OriginalText final : public GuestReader {
   /// Fault: some of it is not mapped.
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override;
 
-  /// Reads the guest's kprobes again; true when they are others than before. From now on reads are
-  /// answered from large copies of the text, each made once, for examinations of many places: where
-  /// guest RAM is only copied, each read of a few bytes is several system calls. What is found so
-  /// may be out of date at once, which arming looks at, in copies that it makes in its pause.
+  /// Reads the guest's kprobes again; returns true if they have changed. From now on, reads use
+  /// large copies of the text, each made once, because many places are examined: if guest RAM is
+  /// only copied, each read of a few bytes is several system calls. The findings may be out of date
+  /// at once; arming checks them with new copies, in its pause.
   bool look_again();
   /// Each read is the guest's own again.
   void drop_copies() { copies_.reset(); }

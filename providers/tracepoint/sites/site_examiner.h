@@ -1,4 +1,4 @@
-// Decides where an int3 may stand in a running Linux, and makes the ProbeSite that says so.
+// Decides whether an int3 may stand at a place in a running Linux, and makes its ProbeSite.
 // Used by the tracepoint table. Does not: write anything, or find the places that providers want.
 #pragma once
 

@@ -1,6 +1,6 @@
-// From instruction to instruction through a piece of kernel text. Int3s are steps only where the
-// compiler puts them: after code that does not go on, and as padding. Any other stands on an
-// instruction that is not known, and to go on after it would be to go on inside that one.
+// Walks a piece of kernel text, instruction by instruction. An int3 counts as an instruction only
+// where the compiler puts one: after code that does not go on, and as padding. Any other int3 hides
+// the first byte of an unknown instruction, so the walk cannot go on after it.
 // Pure.
 #pragma once
 
