@@ -1,7 +1,7 @@
-// Reads a guest's memory in blocks: what lies in a block that was read before is not read again.
-// For one pass over many small places near each other (the sites that a table names, a list): where
-// guest RAM is only copied, each read is a system call, or five with its page walk.
-// It answers from its first copy for ever, so make a new one for each pass.
+// Reads a guest's memory in blocks, and reads each block once. For one pass over many small places
+// near each other (the sites of a table, a list). If guest RAM is only copied, each read is a
+// system call, or five with its page walk. It never reads a block again, so make a new one for each
+// pass.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Stands for vCPUs on threads of this process: what was asked of it is there to look at, and a test
-// calls the sink as a vCPU's thread would. Not linked into the product.
+// A fake of vCPUs on threads of this process: it records the calls, and a test calls the sink as a
+// vCPU's thread would. Not linked into the product.
 // Does not: run anything, or wait in set_sink() for calls under way (a test's own business).
 #pragma once
 

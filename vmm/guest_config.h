@@ -1,4 +1,4 @@
-// The configuration of a guest that every launcher understands, and a launcher's result. Options of
+// The settings of a guest that every launcher understands, and the result of a launch. Options of
 // one launcher are in its own configuration (vmm/qemu/start_qemu.h, vmm/kvm/start_kvm.h).
 #pragma once
 

@@ -61,8 +61,8 @@ class GuestMemory {
     GuestPhys at;
     std::span<std::byte> out;
   };
-  /// Several copies, in this order; false when one fails. One system call where all lie in the same
-  /// copied region.
+  /// Several copies, in this order; false if one fails. It is one system call if all lie in the
+  /// same copied region.
   [[nodiscard]] bool read_each(std::span<const Part> parts) const;
   /// False when any byte lies outside RAM or cannot be written; others may have been written.
   [[nodiscard]] bool write(GuestPhys at, std::span<const std::byte> bytes);
@@ -72,8 +72,8 @@ class GuestMemory {
     if (backing == nullptr || at.raw() % sizeof(std::uint64_t) != 0) [[unlikely]]
       return std::nullopt;
     if (backing->mapped == nullptr) [[unlikely]] {
-      // By reference, because an optional that another function answers with lies in memory, and
-      // then the one below does, too: a page walk would take four times as long.
+      // The result is a reference parameter. An optional that another function returns lies in
+      // memory, and then the one below does, too: a page walk would take four times as long.
       std::uint64_t copy = 0;
       return read_long_way(at, copy) ? std::optional(copy) : std::nullopt;
     }

@@ -1,6 +1,5 @@
-// A machine with RAM that never runs, all its parts in one: what the fakes of this and the folders
-// above derive from, so that each overrides only what its test looks at. Not linked into the
-// product.
+// A machine with RAM that never runs; all its parts are one object. The fakes of this folder and of
+// those above derive from it, and override only what their tests need. Not linked into the product.
 // Does not: own the RAM, count pauses, write code.
 #pragma once
 

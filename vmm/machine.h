@@ -111,9 +111,9 @@ class PausedMachine {
   Machine* machine_;
 };
 
-/// Does `work` in the pause that `pause` takes. Does both again, a number of times, where the
-/// guest's owner lets the guest run meanwhile: `work` then answers NotFound, since its pause is no
-/// more, and has written nothing.
+/// Does `work` in the pause that `pause` takes. The guest's owner may let the guest run meanwhile.
+/// Then the pause is over, `work` has written nothing and returns NotFound, and both are tried
+/// again, a number of times.
 template <class Pause, class Work>
 std::invoke_result_t<Work&, PausedMachine&> in_whole_pause(Pause pause, Work work) {
   constexpr unsigned kMostTries = 50;

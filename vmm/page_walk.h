@@ -1,5 +1,5 @@
-// The page walk: GuestVirt to GuestPhys by the page tables in a guest's memory (their form:
-// vmm/arch), and GuestReader over it.
+// The page walk: translates GuestVirt to GuestPhys by the page tables in a guest's memory (vmm/arch
+// has their format). Also has the GuestReader that uses it.
 // Guarantees: at most five loads; each entry is copied once and then decoded. Nothing is cached
 // across firings, because the guest may remap between two. Reading checks no permissions: a tracer
 // may read what the guest's CPU may not.
@@ -23,7 +23,7 @@ using arch::Translation;
 /// Empty when an entry is not present or lies outside RAM.
 std::optional<Translation> translate(const GuestMemory& memory, const PageTable& table,
                                      GuestVirt at);
-/// The same where a user program may write data (arch::is_users_data). Empty elsewhere.
+/// The same, if a user program may write data there (arch::is_users_data). Otherwise empty.
 std::optional<Translation> translate_writable(const GuestMemory& memory, const PageTable& table,
                                               GuestVirt at);
 /// Where the entry of `level` (1 = PTE, 2 = PMD, 3 = PUD...) for `at` lies, if the tables above it

@@ -1,5 +1,5 @@
-// The pages of another process's memory that are there, by /proc/PID/pagemap: what was never
-// touched is neither in RAM nor swapped out. Used by ProcessMemory. Formats:
+// Finds the pages of another process's memory that exist, by /proc/PID/pagemap. A page that was
+// never touched is neither in RAM nor swapped out. Used by ProcessMemory. Formats:
 // Documentation/admin-guide/mm/pagemap.rst.
 #pragma once
 

@@ -1,6 +1,5 @@
-// How often and for how long a machine was made to stand still: what its guest feels of us. A
-// pause counts from the moment in which it is asked for until the vCPUs have been let go, so it is
-// never shorter than what the guest felt. Pauses that overlap are one.
+// Counts how often and for how long we paused a machine. A pause lasts from the request until the
+// vCPUs were let go, so it is never shorter than for the guest. Pauses that overlap count as one.
 // Threads: every function from any. Fire context: no.
 #pragma once
 
@@ -24,7 +23,7 @@ class PauseLog {
   using Time = std::chrono::steady_clock::time_point;
 
   void begin(Time asked);
-  /// Of a pause that has begun, or that could not be made.
+  /// Ends a pause that has begun, or that failed.
   void end(Time let_go);
   Pauses pauses() const;
 

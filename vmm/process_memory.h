@@ -1,7 +1,7 @@
-// Another process's memory: the RAM of a VMM that does not share it with us. Copied by
-// process_vm_readv(2) and process_vm_writev(2), which demand the same user and Yama's permission,
-// or CAP_SYS_PTRACE; a few bytes by /proc/PID/mem, which demands the same and takes two thirds of
-// their time. A copy of a page under userfaultfd waits until that page is served.
+// Another process's memory: the RAM of a VMM that does not share it with us. It is copied by
+// process_vm_readv(2) and process_vm_writev(2), which need the same user and Yama's permission, or
+// CAP_SYS_PTRACE. A few bytes are copied by /proc/PID/mem, which needs the same rights and takes
+// two thirds of the time. A copy of a page under userfaultfd waits until that page is served.
 // Used where GuestMemory is made. Does not: stop the process, know where its guest's RAM lies.
 // Fire context: as CopiedBytes.
 #pragma once
@@ -26,8 +26,9 @@ class ProcessMemory final : public CopiedBytes {
   [[nodiscard]] bool read(std::span<const CopyPart> parts) const override;
   /// False once the process has ended, also when another one has its number by now.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes) override;
-  /// By /proc/PID/pagemap. Of shared memory only the pages that the process itself has touched: to
-  /// read others would allocate them. A file that is mapped privately may hold data anywhere.
+  /// Uses /proc/PID/pagemap. Of shared memory it has only the pages that the process itself has
+  /// touched: reading others would allocate them. A file that is mapped privately may hold data
+  /// anywhere.
   std::vector<ByteExtent> extents(ByteExtent of) const override;
 
  private:

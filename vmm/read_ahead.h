@@ -26,7 +26,7 @@ class ReadAhead {
  public:
   static constexpr std::size_t kMostRanges = 16;
   static constexpr std::size_t kMostOfRange = 1024;
-  /// A longer read is not worth to be made in vain.
+  /// Longer reads are not kept: making one in vain would cost too much.
   static constexpr std::size_t kMostOfRead = 512;
 
   explicit ReadAhead(const GuestMemory& memory) : memory_(&memory) {}
@@ -36,10 +36,10 @@ class ReadAhead {
   /// The places to read now: those that any of the last `firings` read. Good until the next
   /// begin_firing() or parts(); drops earlier copies.
   std::span<const GuestMemory::Part> parts(unsigned firings);
-  /// They have been read. Until drop() the copies may serve reads.
+  /// The parts have been read. Until drop() the copies may serve reads.
   void arrived();
   void drop();
-  /// They could not be read, all or one: none of them is tried again.
+  /// At least one part could not be read: none of them is tried again.
   void forget();
 
   void begin_firing() { ++firing_; }
@@ -52,7 +52,7 @@ class ReadAhead {
     Scope& operator=(const Scope&) = delete;
   };
 
-  /// While one exists, its thread's reads are made as if there were none.
+  /// While one exists, its thread's reads ignore the ReadAhead.
   class Pause {
    public:
     Pause();
@@ -64,11 +64,11 @@ class ReadAhead {
     ReadAhead* paused_;
   };
 
-  /// This thread's for that memory; null without a Scope, and in a Pause.
+  /// This thread's ReadAhead for that memory; null without a Scope, and in a Pause.
   static ReadAhead* of_thread(const GuestMemory& memory);
-  /// Whether a copy has all of it.
+  /// Copies to `out` if a copy has all of the bytes; false otherwise.
   [[nodiscard]] bool serve(GuestPhys at, std::span<std::byte> out);
-  /// It was read without one.
+  /// Notes a read that no copy could serve.
   void note(GuestPhys at, std::size_t size);
   void written(GuestPhys at, std::size_t size);
 
@@ -76,9 +76,9 @@ class ReadAhead {
   struct Range {
     GuestPhys at;
     std::size_t size = 0;
-    std::uint64_t firing = 0;  // the last one that read of it
+    std::uint64_t firing = 0;  // the last firing that read there
     GuestPhys copied_at;
-    std::size_t copied = 0;  // bytes from there on; 0: none
+    std::size_t copied = 0;  // bytes from copied_at on; 0: none
   };
   Range* room_for(GuestPhys at, std::size_t size);
 

@@ -1,7 +1,7 @@
-// When the guest of a machine may have stood still: in our pauses, and while its owner had stopped
-// it. Its TSC may have stood still meanwhile (QEMU's TCG) or gone on (KVM); a keeper of a clock
-// asks. Times are the host's TSC. Threads: every function from any. Fire context: version() and
-// ticks() yes.
+// Records when a machine's guest may have stood still: in our pauses, and while its owner had
+// stopped it. The guest's TSC may have stopped meanwhile (QEMU's TCG) or gone on (KVM), so the
+// guest clock needs these times. They are in ticks of the host's TSC. Threads: every function from
+// any. Fire context: version() and ticks() yes.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class StopTimes {
     since_.store(tsc, std::memory_order_release);
     version_.fetch_add(1, std::memory_order_release);
   }
-  /// It runs again, since this time or before. As often as begin().
+  /// The guest runs again, since `tsc` or earlier. Call it as often as begin().
   void end(std::uint64_t tsc) {
     const std::lock_guard lock(mutex_);
     if (depth_ == 0 || --depth_ != 0) return;

@@ -1,7 +1,7 @@
-// Walks of a guest's page tables for many addresses of one look: each table is copied whole when it
-// is first needed. Where guest RAM is only copied, each entry would be a system call of its own.
-// The last few tables are kept, so it is for one look and not for longer: the guest changes them.
-// Used by searches of page tables and by long reads. Fire context: yes (it takes 32 KiB of stack).
+// Walks a guest's page tables for many addresses. Each table is copied whole when it is first
+// needed: if guest RAM is only copied, each entry would be a system call of its own. The last few
+// tables are kept. The guest may change its tables, so make a new one for each search. Used by
+// searches of page tables and by long reads. Fire context: yes (it takes 32 KiB of stack).
 #pragma once
 
 #include <array>

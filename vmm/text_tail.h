@@ -1,6 +1,6 @@
-// Keeps the last part of a text that a guest writes: bounded, and safe to print, because a guest
-// must not send escape sequences to the user's terminal. Used for the console and QEMU's standard
-// error. Does not: lock.
+// Keeps the last part of a text that a guest writes: bounded, and safe to print: a guest must not
+// send escape sequences to the user's terminal. Used for the console and QEMU's standard error.
+// Does not: lock.
 #pragma once
 
 #include <string>

@@ -19,12 +19,13 @@ class Vcpus {
   /// Lets vCPUs begin that the launcher holds before their first instruction (KvmConfig::hold).
   /// Otherwise it does nothing.
   virtual void release() {}
-  /// Asked before each stop, in the thread that wants to pause: an error refuses the stop, and is
-  /// the pause's. Of machines whose stop waits for more than their vCPUs, as by a monitor.
+  /// Called before each stop, in the thread that wants to pause. An error refuses the stop, and the
+  /// pause returns that error. For machines whose stop waits for more than their vCPUs (by a
+  /// monitor).
   using StopCheck = std::function<Result<void>()>;
   virtual void set_stop_check(const StopCheck&) {}
-  /// From now on a pause stops nobody, and registers are of one moment each. False where nothing
-  /// changes: code is to be written, or a stop does not wait for more than vCPUs.
+  /// From now on a pause stops no vCPU, and each vCPU's registers are of another moment. False, and
+  /// nothing changes, if code is to be written or if a stop waits only for vCPUs.
   virtual bool look_while_they_run() { return false; }
   /// How long it has been made to stand still by PausedMachine.
   Pauses pauses() const { return log_.pauses(); }

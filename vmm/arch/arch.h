@@ -1,5 +1,5 @@
-// The architecture of the guests: all that the rest of the host needs of it, in one namespace. A
-// file that needs one piece may include that piece alone.
+// The architecture of the guests: everything that the rest of the host needs to know about it, in
+// one namespace. A file that needs one part may include the header of that part alone.
 //
 // A second architecture supplies the same names, in a folder of its own beside x86_64/:
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the
@@ -12,7 +12,7 @@
 //   paging.h                     the page size, entries, which table is in use, the walk
 //   pt_regs.h                    how Linux saves registers, and what a system call is given
 //   regs.d.in                    R_RAX and others: D's names for the indices of regs[]
-// It also supplies what is made of instructions and devices:
+// These parts depend on instructions and devices, so it supplies them as well:
 //   disasm, guest-shim           the decoder, the stub
 //   vmm/linux/stacks             the unwinding of kernel stacks
 //   vmm/linux/text               the places that the kernel patches (boot_patches.cc,
@@ -52,8 +52,8 @@
 //   dif/d/types                  sizes and layout of C's types (system_types.cc)
 //   dif/d/library                errno.d, signal.d, unistd.d; the registers and CPUs that
 //                                procfs_linux.d and sched_linux.d name
-// The host's own architecture shows in `pause`, where loops wait for moments (dif/evaluate,
-// providers/fire, vmm/shim), and in the TSC (vmm/base/host_tsc.h).
+// The host's own architecture appears in the instruction `pause`, in loops that wait briefly
+// (dif/evaluate, providers/fire, vmm/shim), and in the TSC (vmm/base/host_tsc.h).
 // The asserts below state what the callers rely on.
 //
 // Does not: read memory, or know a machine.

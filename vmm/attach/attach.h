@@ -1,8 +1,8 @@
-// Attaching: a machine of something that runs already and that someone else started. The back ends
-// are chosen by what the target is: a process (process_machine.h), a QMP socket, a libvirt domain.
-// "How to add a back end": a kind of AttachTarget, and a function here that makes a Machine of it
-// whose shut_down() turns away and never ends what we did not start.
-// Does not: look for Linux more than it needs to be sure of the machine's memory, install anything.
+// Attaching: makes a Machine of a virtual machine that someone else started and that runs already.
+// The target decides the back end: a process (process_machine.h), a QMP socket, or a libvirt
+// domain. "How to add a back end": add a kind of AttachTarget, and a function here that makes a
+// Machine of it. That machine's shut_down() only detaches: it never ends what we did not start.
+// Does not: install anything, or look for Linux beyond what proves the machine's memory.
 #pragma once
 
 #include <sys/types.h>
@@ -34,9 +34,9 @@ struct ObservedMachine {
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
 };
 
-/// Everything is asked and proven before anything of the target is touched: an error leaves it as
-/// it was, and is one line that says what is missing. A card is Unsupported for a process: it has
-/// no monitor.
+/// Everything is asked and proven before the target is changed, so an error leaves it as it was.
+/// The error is one line that says what is missing. A card is Unsupported for a process, because it
+/// has no monitor.
 Result<AttachedMachine> attach(const AttachTarget& target, CardUse card = CardUse::None);
 
 /// The process that runs the target's machine, which notices nothing: a socket is not connected to.
@@ -46,9 +46,8 @@ std::optional<pid_t> find_process(const AttachTarget& target);
 /// A line of `limits`, for one that is looked at while it runs.
 std::string not_stopped_because(std::string_view why);
 
-/// The same as attach(), to read only. It goes beside another ringside, beside its owner's
-/// debugger, and where a monitor's socket has another client: then by the memory of its process
-/// alone.
+/// As attach(), but only to read. It works while another ringside or the owner's debugger is
+/// attached. If a monitor's socket has another client, it uses only the memory of the process.
 Result<ObservedMachine> look_at(const AttachTarget& target);
 
 }  // namespace ringside::vmm

@@ -1,6 +1,6 @@
-// One ringside at a time sees into a machine: a name that the kernel takes back when its holder
-// dies, and that tells which process that is. It is taken before anything else, by whichever way we
-// attach.
+// A lock that lets one ringside at a time attach to a machine. It is a name that the host's kernel
+// frees when its holder dies, and that tells which process holds it. It is taken first, whichever
+// way we attach.
 #pragma once
 
 #include <sys/types.h>

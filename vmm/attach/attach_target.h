@@ -41,8 +41,8 @@ Result<AttachTarget> parse_attach_target(std::string_view text);
 /// is for ringside alone.
 inline constexpr std::string_view kQmpOption = "-qmp unix:PATH,server=on,wait=off";
 
-/// That the connection `uri` has no such domain; `names` are those that it has. One line: the names
-/// are anybody's.
+/// The error that the connection `uri` has no such domain; `names` are its domains. It is one line,
+/// because anybody can choose the names.
 std::string no_such_domain(std::string_view uri, const DomainTarget& target,
                            std::vector<std::string> names);
 

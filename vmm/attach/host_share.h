@@ -1,6 +1,6 @@
-// How much of the host's CPUs the threads of a machine's process get, and what they wait for: by
-// two looks at /proc and at their control groups, some time apart. Used by the command `why`, which
-// names first what the guest itself cannot know.
+// Measures how much of the host's CPUs the threads of a machine's process get, and what they wait
+// for. It reads /proc and the control groups twice, some time apart. Used by the command `why`: the
+// guest itself cannot know these causes.
 // Source: proc(5) for stat; Documentation/scheduler/sched-stats.rst for schedstat (time on a CPU,
 // time in a run queue); cpu.stat of Documentation/admin-guide/cgroup-v2.rst, and of version 1.
 #pragma once
@@ -27,8 +27,9 @@ class HostShare {
                         Time::time_point now = Time::now());
 
   Duration since(const HostShare& earlier) const { return at_ - earlier.at_; }
-  /// All that the host kept from running for most of the time since `earlier`, a line each: a
-  /// control group that is throttled, a thread that waited for a CPU, one in state D.
+  /// Each thread or control group that the host kept from running for most of the time since
+  /// `earlier`, one line each: a throttled control group, a thread that waited for a CPU, a thread
+  /// in state D.
   std::vector<std::string> held_back_since(const HostShare& earlier) const;
 
  private:

@@ -1,7 +1,7 @@
-// The virtual machines of this host, whoever started them, as far as we may see them: what each one
-// is, and whether it can be attached to. Looking changes nothing: no thread is stopped. Whether a
-// QEMU that translates runs its guest only libvirt or its monitor can tell: libvirt is asked, or
-// the socket when nobody is connected to it. Used by the command (ringside vms).
+// Lists the virtual machines of this host that we may see, whoever started them: what each one is,
+// and whether we can attach to it. The list changes nothing and stops no thread. Only libvirt or
+// the monitor of a QEMU that translates can tell whether its guest runs: this asks libvirt, or the
+// socket if nobody is connected to it. Used by the command (ringside vms).
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
-// A file that stands while a ringside holds a machine's guest still, in the user's runtime folder.
-// It is proof for the next one: a guest that is paused was paused by a ringside that was killed,
-// and may go on. Its guardian (vmm/qemu/guardian.h) removes the file when it has let the guest go.
-// Used by the machines that have a monitor. Does not: prove a pause where the file is another
-// user's. Where no file can be written there is none, and a pause is the owner's.
+// A file in the user's runtime folder that exists while ringside holds a machine's guest paused. If
+// ringside is killed, the file proves to the next one that the pause was ringside's, so that the
+// guest may go on. The guardian (vmm/qemu/guardian.h) removes the file when it has let the guest
+// go. Used by the machines that have a monitor. Does not: prove a pause if the file is another
+// user's. If no file can be written, a pause counts as the owner's.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Bytes of somebody else's that nobody is to change: what is written through it is refused.
-// Used where machines are only looked at. Fire context: as CopiedBytes.
+// A read-only view of CopiedBytes: every write is refused. Used for machines that are only read.
+// Fire context: as CopiedBytes.
 #pragma once
 
 #include <memory>

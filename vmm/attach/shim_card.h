@@ -1,9 +1,9 @@
 // A card with memory for the shim, plugged into a running guest by its QEMU's monitor: an
 // ivshmem-plain (QEMU docs: system/devices/ivshmem), a PCI device whose BAR 2 is RAM. The guest has
 // no driver for it and leaves its memory alone; its PCI core gives it an address.
-// Used by MonitoredMachine, whose RAM the card's memory is a part of from then on. The user who
-// asks for a card has the owner's leave: the guest's log tells of it, and while it is there QEMU
-// refuses to migrate or to save the machine.
+// Used by MonitoredMachine; the card's memory is then part of its RAM. Only a user who has the
+// owner's permission should ask for a card: the guest's log tells of it, and QEMU refuses to
+// migrate or save the machine while it is plugged in.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class ShimCard {
   static Result<ShimCard> plug(Monitor& monitor);
 
   GuestMemory::Extent place() const { return place_; }
-  /// QEMU's name for the memory. Each card's is another: where something in QEMU holds on to a
-  /// card's memory after that was taken out (`info mtree -f` does, as of 7.2), a second one of its
-  /// name and slot would make QEMU abort.
+  /// QEMU's name for the memory. Each card has another name. Something in QEMU may still hold a
+  /// card's memory after the card was taken out (`info mtree -f` does, in 7.2); then a second card
+  /// with its name and slot would make QEMU abort.
   const std::string& memory() const { return memory_; }
   /// Whether nothing of a tracer is in its memory.
   bool is_empty(const GuestMemory& memory) const;

@@ -22,8 +22,8 @@ class Address {
   constexpr std::optional<Address> checked_add(std::uint64_t n) const {
     return n <= UINT64_MAX - raw_ ? std::optional(Address(raw_ + n)) : std::nullopt;
   }
-  /// The sum as a CPU makes it, which wraps: where the guest's code goes on or jumps to, and places
-  /// of a range that was checked before. Reading there is safe whatever it is.
+  /// The sum as a CPU computes it: it wraps. For the targets of the guest's jumps, and inside a
+  /// range that was checked before. Reading at the result is safe, whatever it is.
   constexpr Address wrapping_add(std::uint64_t n) const { return Address(raw_ + n); }
   /// The difference, which wraps, too: the structure that has a member here, `n` bytes into it.
   constexpr Address wrapping_sub(std::uint64_t n) const { return Address(raw_ - n); }

@@ -1,5 +1,5 @@
-// Starting threads that no signal is delivered to: signals are the main thread's business, and a
-// thread begins with the mask of its maker.
+// Blocks all signals while a thread is started: a new thread inherits the mask of the thread that
+// starts it. Signals are then delivered to the main thread only.
 #pragma once
 
 #include <pthread.h>

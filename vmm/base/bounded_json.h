@@ -1,6 +1,6 @@
-// JSON from a peer that may mean us harm.
-// nlohmann::json copies and compares a value by recursion, so one of half a million brackets, a
-// megabyte of text, uses up the stack of the thread that touches it.
+// Parses JSON from a hostile peer, with a limit for nested levels. nlohmann::json copies and
+// compares a value by recursion. So half a million brackets, a megabyte of text, would use up a
+// thread's stack.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// A lock that is held for the time of one firing at most: it spins for as long as a few firings
-// take, then sleeps. One swap to take it and one to give it back while nobody else wants it. Not
-// first come, first served: on a host without spare cores a waiter's turn would be everybody's time
-// slice.
+// A lock that is held for one firing at most. A thread that waits spins for the time of a few
+// firings, then sleeps. If nobody waits, taking and releasing it cost one atomic exchange each. It
+// is not first come, first served: on a host without spare cores, the next waiter may have no CPU,
+// and all others would wait for its time slice.
 // Fire context: yes (the only lock that may be taken there; ARCHITECTURE.md has the exceptions).
 #pragma once
 

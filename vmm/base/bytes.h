@@ -1,5 +1,5 @@
-// Takes numbers and structures out of bytes that somebody else wrote (files, tables, records). It
-// copies, so nothing need be aligned. Little-endian, as the host.
+// Reads numbers and structures from bytes that somebody else wrote (files, tables, records). It
+// copies, so the bytes need not be aligned. Little-endian, as the host.
 // Used by all decoders.
 // Fire context: yes.
 #pragma once

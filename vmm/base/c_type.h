@@ -1,6 +1,6 @@
 // The graph of C types that D programs see: the built-in LP64 types and those of the guest's BTF
-// (vmm/linux/types/btf.h). A program's own declarations (dif/d) go into an overlay, a graph on top
-// of the kernel's, so that any number of programs share the kernel's. It stores and finds types; it
+// (vmm/linux/types/btf.h). A program's own declarations (dif/d) go into an overlay: a second graph
+// on top of the kernel's. So all programs share the kernel's graph. It stores and finds types; it
 // knows neither BTF's encoding nor D's rules.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A spinning thread's rest between two looks.
+// Tells the CPU that a thread spins (the instruction `pause`).
 // Fire context: yes.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Whether the user has ordered this process to end, for whoever waits or works long. Signals go to
-// the process, not to an object, so this is one state for the process. cli/signals.h writes it; a
-// wait that may last for longer than a second or two asks. Fire context: yes. Threads: any.
+// Whether the user has ordered this process to end. Signals go to the process and not to an object,
+// so this is one state for the process. cli/signals.h writes it. Code that may wait or work for
+// more than a second or two asks it. Fire context: yes. Threads: any.
 // Does not: end anything.
 #pragma once
 

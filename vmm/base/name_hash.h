@@ -1,5 +1,5 @@
-// A keyed hash of names, for tables whose names a guest chooses. Without the key a hostile guest
-// could choose names that all collide, and filling a table would take for ever.
+// A keyed hash of names, for tables whose names a guest chooses. Without the key, a hostile guest
+// could choose names that all collide, and filling a table would take too long.
 // Used by TypeGraph and the kernel's symbol tables. Not a cryptographic hash, nor libhighwayhash,
 // which takes several times as long for names of some 20 bytes (dif/evaluate/hash.h).
 // Fire context: yes.

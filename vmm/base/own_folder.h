@@ -1,6 +1,6 @@
-// Folders and files that are the user's own: what others may do with them is refused before
-// anything in them is believed. A folder is opened once and looked into by its descriptor, so that
-// what was checked is what is read.
+// Folders and files that only the user can change: a folder or file that others may write is
+// refused before anything in it is read. A folder is opened once, and its files are opened by its
+// descriptor, so that the folder that was checked is the one that is read.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,12 +13,13 @@
 
 namespace ringside {
 
-/// Of this type (S_IFREG, S_IFDIR), the user's, and nobody else may do anything with it that is in
-/// `refused` (mode bits).
+/// Whether the file has this type (S_IFREG, S_IFDIR), belongs to the user, and has none of the mode
+/// bits `refused`.
 bool is_ours(const struct stat& file, mode_t type, mode_t refused);
 
-/// The user's own, for what is to be gone when the host starts anew: $XDG_RUNTIME_DIR/ringside, or
-/// without that variable a folder of the user's in /tmp. It need not exist.
+/// The user's own folder for files that need not survive a reboot of the host:
+/// $XDG_RUNTIME_DIR/ringside, or without that variable a folder of the user's in /tmp. It need not
+/// exist.
 std::string runtime_folder();
 
 /// A link at its end is not followed. NotFound or Io with the system's word for what is in the way;

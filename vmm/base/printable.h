@@ -1,4 +1,4 @@
-// Makes text that a guest or a QEMU chose safe for a message of ours: it must not steer the user's
+// Makes text that a guest or a QEMU chose safe for our messages: it must not control the user's
 // terminal.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The one write that wakes who polls a descriptor of eventfd(2).
+// Wakes a thread that polls a descriptor of eventfd(2).
 #pragma once
 
 #include <unistd.h>

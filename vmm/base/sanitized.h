@@ -1,5 +1,5 @@
-// Whether this is built with the address sanitizer, which takes memory and calls of its own: GCC
-// and clang say so in different ways.
+// Whether this is built with the address sanitizer, which uses memory and system calls of its own.
+// GCC and clang tell it in different ways.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

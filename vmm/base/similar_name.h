@@ -1,4 +1,4 @@
-// "Did you mean": the known name that is nearest to one that nothing has. Used where messages say
+// "Did you mean": finds the known name that is nearest to an unknown one. Used where messages say
 // that a name does not exist: options, commands, probes, names in D. Names may come from a guest;
 // long ones are not compared.
 // Fire context: no.
@@ -11,9 +11,9 @@
 
 namespace ringside {
 
-/// How many letters have to be put in, left out, changed or swapped with their neighbour to make
-/// one text of the other; upper and lower case are alike. `most` + 1 where it is more than `most`.
-/// (Damerau's distance in its restricted form: no letter is moved twice.)
+/// How many letters must be inserted, removed, changed or swapped with a neighbour to turn one text
+/// into the other. Upper and lower case are equal. Returns `most` + 1 if the distance is more than
+/// `most`. (Damerau's distance in its restricted form: no letter is moved twice.)
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most);
 
 class SimilarName {

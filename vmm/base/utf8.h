@@ -12,8 +12,8 @@ namespace ringside {
 /// valid character starts there.
 std::size_t character_length(std::string_view text);
 
-/// Whether tabs and newlines stay in text for a terminal: those of a layout of ours do, those of a
-/// guest's string could pass for one.
+/// Whether tabs and newlines stay in text for a terminal. Those of our own layout stay. Those of a
+/// guest's string could forge such a layout.
 enum class Breaks : std::uint8_t { Kept, Escaped };
 
 /// Whether it is a control character: C0, DEL, or C1, which terminals obey as well.

@@ -1,5 +1,5 @@
-// The plain names under which a TypeGraph has the types of a kernel's variables, where the kernel's
-// own types tell them (BTF). No type of C is called so. Used to fill the graph and to ask it.
+// The names under which a TypeGraph keeps the types of a kernel's variables, which BTF may have. No
+// C type can have such a name. Used to fill the graph and to look up in it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace ringside {
 inline std::string variable_key(std::string_view name) {
   return "variable " + std::string(name);
 }
-/// Of a variable of which each CPU has its own: the symbol is not its address.
+/// For a per-CPU variable: its symbol is an offset and not its address.
 inline std::string percpu_variable_key(std::string_view name) {
   return "per-CPU variable " + std::string(name);
 }

@@ -15,8 +15,8 @@ namespace ringside::vmm::kvm {
 
 class InterruptPins {
  public:
-  /// `set_pin` is told each change of a pin; one call at a time per pin, on the thread of the
-  /// device that made the change.
+  /// `set_pin` is called for each change of a pin; one call at a time for each pin, on the thread
+  /// of the device that made the change.
   explicit InterruptPins(std::function<void(std::uint32_t gsi, bool level)> set_pin)
       : set_pin_(std::move(set_pin)) {}
   InterruptPins(const InterruptPins&) = delete;

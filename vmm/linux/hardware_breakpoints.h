@@ -18,8 +18,8 @@ class HardwareBreakpoints {
  public:
   explicit HardwareBreakpoints(const Kernel& kernel);
 
-  /// Where those are that are set on any CPU now, by whatever access they stop; those of tasks that
-  /// sleep are set when they run.
+  /// The addresses of all breakpoints that are set on any CPU now, for any kind of access. Those of
+  /// a task that sleeps are set when the task runs.
   std::vector<GuestVirt> find(const GuestReader& memory,
                               std::span<const std::uint64_t> percpu_bases) const;
 

@@ -1,6 +1,6 @@
-// A kernel of no symbols, types or CPUs, whose modules never change: what the fakes of this and the
-// folders above derive from, so that each overrides and fills only what its test looks at. Not
-// linked into the product.
+// A kernel without symbols, types or CPUs, whose modules never change. The fakes of this folder and
+// of those above derive from it, and override or fill only what their tests need. Not linked into
+// the product.
 #pragma once
 
 #include "vmm/linux/kernel.h"

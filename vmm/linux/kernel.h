@@ -58,7 +58,7 @@ class SymbolTable {
   const Symbol* find(std::string_view name, std::string_view module = {}) const;
   /// The symbol that covers `address`; null when none does.
   const Symbol* at(GuestVirt address) const;
-  /// Those that begin at `address`.
+  /// All symbols that begin at `address`.
   std::span<const Symbol> all_at(GuestVirt address) const;
   /// "mod`name+0x10", "mod`name" or "0x..." as dtrace prints code addresses.
   std::string describe(GuestVirt address) const;
@@ -73,19 +73,20 @@ class SymbolTable {
   /// Keeps `names` alive as long as the table: symbols' names may view into it.
   void adopt(std::shared_ptr<const std::string> names);
 
-  /// After seal(): a module that has come, `symbols` in any order, within its text's range. Its
-  /// symbols are apart from symbols(), so that indices and pointers into those stay good. The same
-  /// module once more, wherever it lies now, has the same index and the same symbols as before,
-  /// whose names go on viewing into what was adopted for them; for another one, what its names view
-  /// into is to be adopted. Where its text lies now, an older module's is gone. Empty, and nothing
-  /// is changed, for one that is not known of before, where only those may come.
+  /// After seal(): adds a module that the guest has loaded. `symbols` are in any order, within the
+  /// range of its text. They are kept apart from symbols(), so that indices and pointers into those
+  /// stay valid. If the same module is loaded again, at any address, it has the same index and the
+  /// same symbols as before, and their names stay valid. The names of a new module point into
+  /// memory that the caller must let the table adopt. An older module whose text lay there is gone.
+  /// Empty, and nothing changes, if the module is new and only known modules may come.
   struct Late {
     std::uint16_t module = 0;        // index
     std::optional<Module> before{};  // as it was the last time
   };
   enum class Accept : std::uint8_t { Any, KnownOnly };
   std::optional<Late> put_late(Module module, std::vector<Symbol> symbols, Accept accept);
-  /// Of such a module, sorted by address; the span is good for ever. Empty for another one.
+  /// The symbols of such a module, sorted by address; the span is always valid. Empty for any other
+  /// module.
   std::span<const Symbol> late(std::uint16_t module) const;
 
  private:
@@ -195,10 +196,10 @@ class Kernel {
   static const PatchedSite* site_in(std::span<const PatchedSite> sites, GuestVirt at,
                                     std::size_t length);
 
-  /// A module that comes while the kernel is traced, after end_set_up() or before it: `structure`
-  /// is the struct module that the guest's loader has made ready, its init has not run yet. From
-  /// now on symbols() and patched_sites() have what is its own; it has no types. Invalid, and
-  /// nothing is changed, for what cannot be one; Limit when there is no room for it.
+  /// Adds a module that the guest loads while the kernel is traced, before or after end_set_up().
+  /// `structure` is the struct module that the guest's loader has prepared; the module's init has
+  /// not run yet. From now on symbols() and patched_sites() include the module's; it has no types.
+  /// Invalid, and nothing changes, if it cannot be a module. Limit if there is no room for it.
   struct LateModule {
     std::uint16_t module = 0;  // SymbolTable::put_late()
     std::string name;

@@ -63,9 +63,9 @@ bool runs_on(const vmm::GuestMemory& memory, const Registers& registers,
              const vmm::PageTable& table);
 
 /// Finds the running kernel's memory. If several descriptions are consistent (a guest's user can
-/// forge page tables, too), only those count whose kernel half a vCPU's CR3 shares. Of a kernel
-/// that has crashed and its crash kernel, each of which may have vCPUs, the latter runs. NotFound
-/// when there is none yet; Invalid when several remain.
+/// forge page tables, too), only those count whose kernel half a vCPU's CR3 shares. If there is a
+/// crashed kernel and its crash kernel, and both have vCPUs, the crash kernel is the one that runs.
+/// NotFound when there is none yet; Invalid when several remain.
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine);
 
 class Kernel;

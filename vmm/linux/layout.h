@@ -23,7 +23,8 @@ std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view 
 struct NumberPlace {
   std::uint32_t offset = 0, bytes = 0;
 };
-/// The same of a number, with its size: versions differ in that, too. Empty also when it is wider.
+/// The same for a number, with its size, which differs between versions. Also empty if the number
+/// is wider.
 std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view structure,
                                      std::initializer_list<std::string_view> path);
 
@@ -35,8 +36,9 @@ std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const Ty
 /// The same for its preempt_count (include/linux/preempt.h).
 std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
                                                   const TypeGraph& types);
-/// Whether a CPU with this preempt_count handles an NMI, a hardware interrupt or a soft one: bits
-/// 20 up and 16 to 19, and bit 8, which soft interrupts have that are off only do not have.
+/// Whether a CPU with this preempt_count handles an NMI (bits 20 and up), a hardware interrupt
+/// (bits 16 to 19) or a soft interrupt (bit 8, which is not set while soft interrupts are only
+/// disabled).
 constexpr bool is_in_interrupt(std::uint32_t preempt_count) {
   return (preempt_count & 0x7fff'0100) != 0;  // bit 31 is x86's PREEMPT_NEED_RESCHED
 }

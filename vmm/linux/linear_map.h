@@ -1,10 +1,10 @@
-// A kernel's memory by its linear map: Linux maps all RAM in one piece, one to one ("direct
-// mapping" in Documentation/arch/x86/x86_64/mm.rst; it begins at page_offset_base, a variable
-// since 4.8), so that there an address needs no page walk. Tasks, slabs and, as a rule, per-CPU
-// data lie in it. Used for guests whose RAM is copied, where each step of a walk is a system call;
-// where it is mapped a walk costs nothing to speak of, and is made. A page that the kernel has
-// taken out of the map (KFENCE, secretmem) is read as it is in RAM. Fire context: reading yes. Each
-// thread needs its own reader.
+// Reads a kernel's memory through its linear map. Linux maps all RAM in one piece, one to one
+// ("direct mapping" in Documentation/arch/x86/x86_64/mm.rst; it begins at page_offset_base, a
+// variable since 4.8). So an address in that map needs no page walk. Tasks, slabs and usually
+// per-CPU data lie in it. Used for guests whose RAM is copied, where each step of a walk is a
+// system call; if RAM is mapped, a walk is cheap, and is made. A page that the kernel has taken out
+// of the map (KFENCE, secretmem) is still read from RAM. Fire context: reading yes. Each thread
+// needs its own reader.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,11 @@
 
 namespace ringside::guest_linux {
 
-/// Where the linear map of a kernel begins whose RAM is copied. Empty where RAM is mapped here, and
-/// where the kernel does not tell or its page tables say otherwise.
+/// The start of the kernel's linear map, if the guest's RAM is copied. Empty if RAM is mapped here,
+/// if the kernel does not tell the start, or if its page tables contradict it.
 std::optional<GuestVirt> find_linear_map(vmm::GuestMemory& memory, const Kernel& kernel);
 
-/// As vmm::PageTableReader, with the walks left out that `linear` saves.
+/// As vmm::PageTableReader, but without a walk for addresses in the linear map.
 class LinearMapReader final : public GuestReader {
  public:
   /// `memory` must outlive it.

@@ -17,8 +17,9 @@ namespace ringside::guest_linux {
 Result<vmm::GuestMemory::Extent> find_low_memory(const vmm::GuestMemory& memory,
                                                  const Kernel& kernel);
 
-/// Invalid unless the kernel keeps every page of `extent` from its allocator, and its real-mode
-/// trampoline is not among them: so that what an earlier tracer put there can be taken away.
+/// Checks that the kernel keeps every page of `extent` from its allocator, and that its real-mode
+/// trampoline does not lie there; otherwise Invalid. Then the remains of an earlier tracer can be
+/// cleared.
 Result<void> check_kept(const vmm::GuestMemory& memory, const Kernel& kernel,
                         vmm::GuestMemory::Extent extent);
 

@@ -9,9 +9,9 @@
 
 namespace ringside::guest_linux {
 
-/// The CPU on which it did, from panic_cpu of kernel/panic.c (5.10 to 7.2), which is -1 until then
-/// and while an oops only looks whether it is to start a crash kernel. Empty: it has not, or that
-/// cannot be told.
+/// The CPU on which the kernel panicked, from panic_cpu of kernel/panic.c (5.10 to 7.2). panic_cpu
+/// is -1 before a panic, and while an oops only checks whether to start a crash kernel. Empty: no
+/// panic, or not known.
 std::optional<std::uint32_t> panicked_cpu(const Kernel& kernel, const GuestReader& memory);
 
 }  // namespace ringside::guest_linux

@@ -1,4 +1,4 @@
-// The rate of the guest's TSC, as its kernel believes.
+// The rate of the guest's TSC, as its kernel has measured it.
 #pragma once
 
 #include <cstdint>

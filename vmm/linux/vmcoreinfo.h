@@ -24,8 +24,9 @@ class VmcoreInfo {
   static std::optional<VmcoreInfo> parse(std::string_view text);
 
   std::string_view release() const { return release_; }
-  /// The kernel has crashed, and started its crash kernel: it writes CRASHTIME into one more copy
-  /// of its text then. text() is without that, so that copies of before and after are alike.
+  /// Whether the kernel has crashed and started its crash kernel: it then writes one more copy of
+  /// its text, with CRASHTIME. text() has no CRASHTIME, so that copies from before and after the
+  /// crash are equal.
   bool has_crashed() const { return has_crashed_; }
   void note_crashed() { has_crashed_ = true; }
   /// SYMBOL(name), a virtual address after KASLR.
@@ -48,8 +49,8 @@ class VmcoreInfo {
   bool has_crashed_ = false;
 };
 
-/// Every distinct VMCOREINFO that `wanted` accepts, in address order but those of kernels that have
-/// crashed last, at most kMostVmcoreInfos.
+/// Every distinct VMCOREINFO that `wanted` accepts, at most kMostVmcoreInfos. They are in address
+/// order, except that kernels that have crashed come last.
 /// Looks at the page starts of RAM that was ever written, for plain text and for an ELF note
 /// (12-byte header, "VMCOREINFO" padded to 12, then the text). The limit is for a guest that fills
 /// its RAM with forgeries: each one found is compared with all that are kept.

@@ -34,9 +34,9 @@ class GdbRemote {
   /// Asked each half second that an answer takes, where it is set: an error ends the wait.
   using Check = std::function<Result<void>()>;
   void set_check(Check check) { check_ = std::move(check); }
-  /// Whether the stub has told of a stop since the last request began, as of a guest that ran
-  /// though it was paused. If it ran when the request came, its first byte was an interrupt to the
-  /// stub, which has dropped the rest: there is no answer, and the stop is ours.
+  /// Whether the stub has reported a stop since the last request began. That happens if the guest
+  /// ran although we had paused it. If it ran when the request came, the stub took the first byte
+  /// for an interrupt and dropped the rest: there is no answer, and the stop is ours.
   bool saw_stop() const { return saw_stop_; }
 
   /// Connects to the stub of a machine that has not started yet.

@@ -1,10 +1,11 @@
-// A small process that guards a guest which outlives us, one that is kept or one that is not ours:
-// when we die, at whatever moment, it lets the guest run on. Without it a SIGKILL in the middle of
-// a pause would leave the guest stopped for ever. It ends right after us. Where we are stopped
-// ourselves (SIGSTOP, Ctrl-Z) in a pause of another's guest, and not let go on in time, it ends us
-// first: a write of ours later, into a guest that runs, would be worse. The host's kernel lets go
-// what we hold by ptrace when we end, and only then. Used by start_qemu with QemuConfig::keep,
-// and for attached machines. Does not: touch the guest while we live, even if we hang.
+// A small process that protects a guest which outlives us: one that is kept, or one that is not
+// ours. When we die, at any moment, it lets the guest run on. Without it, a SIGKILL in the middle
+// of a pause would leave the guest stopped for ever. It ends right after us. If we are stopped
+// (SIGSTOP, Ctrl-Z) during a pause of somebody else's guest, and do not continue in time, it kills
+// us before it lets the guest go. Otherwise we might write later into a guest that runs. Threads
+// that we hold by ptrace are let go by the host's kernel, but only when we end. Used by start_qemu
+// with QemuConfig::keep, and for attached machines. Does not: touch the guest while we live, even
+// if we hang.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// How a guest ended: gathered from QEMU's events, judged once QEMU has ended.
+// How a guest ended: collects QEMU's events, and decides once QEMU has ended.
 // Pure. Used by QemuWatcher.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The QEMU back end: a machine in a QEMU process that we started, seen through a shared memory
-// file, its monitor and its gdbstub. Made by start_qemu (vmm/qemu/start_qemu.h). The parts: RAM
-// that is mapped here too, QemuVcpus, QemuWatcher. Threads: every function may be called from any
-// thread. Does not: attach to a QEMU that somebody else started.
+// file, its monitor and its gdbstub. Made by start_qemu (vmm/qemu/start_qemu.h). Its parts are RAM
+// that is mapped here too, QemuVcpus and QemuWatcher. Threads: every function may be called from
+// any thread. Does not: attach to a QEMU that somebody else started.
 // Fire context: memory() yes, the rest no.
 #pragma once
 

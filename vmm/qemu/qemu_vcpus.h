@@ -1,5 +1,5 @@
-// The vCPUs of a QEMU and the writing of code, both through its gdbstub, because the translator has
-// to be told of code. Two of QemuMachine's parts.
+// The vCPUs of a QEMU, and the writing of code, both through its gdbstub: the translator must be
+// told when code changes. Two of QemuMachine's parts.
 // Lock: one for a request to the gdbstub at a time; no other lock is taken under it.
 // Threads: every function from any. Pauses of several threads nest.
 #pragma once
@@ -16,8 +16,8 @@ namespace ringside::vmm {
 
 class QemuVcpus final : public Vcpus, public CodeWriter {
  public:
-  /// Decides what happens when QEMU does not answer: a guest that ends with us is ended; one that
-  /// is to stay may stand still.
+  /// Decides what happens if QEMU does not answer: a guest that ends with us is killed; a guest
+  /// that stays is left alone, even if it stands still.
   enum class Life : std::uint8_t { EndsWithUs, Stays };
 
   /// `gdb`: connected to the stub of a QEMU that waits at its first instruction. `memory` is the

@@ -40,8 +40,8 @@ class QemuWatcher final : public MachineStatus {
   bool was_ended_by_us() const override { return ended_by_us_.load(std::memory_order_acquire); }
   /// Before QEMU is killed.
   void note_ended_by_us() { ended_by_us_.store(true, std::memory_order_release); }
-  /// While set, a stop that QEMU reports is a pause of ours. Of any other the watcher asks QEMU
-  /// why.
+  /// While set, a stop that QEMU reports is a pause of ours. For any other stop, the watcher asks
+  /// QEMU for the reason.
   void set_paused_by_us(bool paused) { paused_by_us_.store(paused, std::memory_order_release); }
 
  private:

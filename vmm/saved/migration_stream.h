@@ -9,8 +9,8 @@
 //   what it was before (XBZRLE)
 // libvirt's src/qemu/qemu_saveimage.h: magic, then native words: version, bytes of XML and cookie
 // that follow, was running, compression, place of the cookie, 14 unused.
-// Devices' states come after RAM, have no lengths, and are not looked at: nothing is known of the
-// vCPUs. Where in guest-physical memory RAM lies the stream does not tell either; the kernel in it
+// The states of devices follow RAM without lengths, so they are not read, and nothing is known of
+// the vCPUs. The stream does not tell where RAM lies in guest-physical memory; the kernel in it
 // does (SavedMachine::possible_splits()).
 // Used by SavedMachine. The file is a user's and may be anything: every length is checked.
 #pragma once

@@ -1,6 +1,6 @@
 // The words of struct shim_control that tell the shim how to wait and whom to ring (guest-shim/
-// mailbox_abi.h), and the heartbeat that tells it that we live. Each is written over the value that
-// we wrote last, and only while the shim is there.
+// mailbox_abi.h), and the heartbeat that tells it that we live. A word is written only if it still
+// has the value that we wrote last, and only while the shim is there.
 // Used by InstalledShim and its parts. Does not: write the timeout (ShimPresence), or count.
 // Threads: beat(), set_doorbell() and may_have_timed_out() on any; all else one at a time.
 // Fire context: beat() and may_have_timed_out() yes, everything else no.

@@ -59,7 +59,7 @@ class CopiedLooks {
   void found(unsigned traps);
 
   Clock::time_point began() const { return began_; }
-  /// Of the mailboxes that the last look was for.
+  /// The head of a mailbox; only of those that the last look was for.
   std::uint64_t head(unsigned mailbox) const;
   MailboxCopy copy(unsigned mailbox) const;
   ReadAhead& reads() { return reads_; }

@@ -1,5 +1,5 @@
-// The counters of a shim: those that the guest keeps in its mailboxes and control words, with our
-// own. Once the shim is not there any more, the last ones that were read while it was.
+// The counters of a shim: those that the guest keeps in its mailboxes and control words, and our
+// own. If the shim is gone, it returns the values that were read last while the shim was there.
 // Used by InstalledShim. Does not change any counter.
 // Threads: any. Fire context: no.
 #pragma once

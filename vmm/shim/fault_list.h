@@ -1,8 +1,9 @@
-// The list by which a guest that traps in a displaced instruction finds where the kernel mends its
-// fault: entries of three words among the slots (SHIM_FAULT_*), and a word that leads to the first.
-// The code that walks it is guest-shim/slot_code.S's. It grows at its head, by one word, so that
-// the guest may walk it meanwhile; no entry ever goes. Used by InstalledShim. Threads: one at a
-// time. Fire context: no.
+// A list in the guest for faults of displaced instructions: for each instruction in a slot that may
+// fault, it has the address by which the kernel's exception table knows it. An entry has three
+// words among the slots (SHIM_FAULT_*); one more word points at the first entry.
+// guest-shim/slot_code.S walks the list. A new entry is linked at the head by one write, so the
+// guest may walk the list meanwhile. Entries are never removed. Used by InstalledShim. Threads: one
+// at a time. Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class FaultList {
   FaultList(ShimRegion& region, const ShimPresence& presence, ShimSlots& slots, GuestVirt base)
       : region_(region), presence_(presence), slots_(slots), base_(base) {}
 
-  /// Where the guest has the word that leads to the first entry.
+  /// The guest's address of the word that points at the first entry.
   Result<GuestVirt> first();
   /// Shim::add_fault().
   Result<void> add(GuestVirt slot, GuestVirt place);

@@ -1,8 +1,7 @@
-// The host's end of an installed shim, over the shared region: polled, or rung for
-// (vmm/shim/shim.h). Made by shim_install.cc; everybody else sees vmm/shim/shim.h. It joins the
-// parts, each of which has its state for itself: whether the shim is there (shim_presence.h),
-// slots, table, faults, the words that control it, and from claims over one trap to polling all
-// that serves. A function that needs one part alone only forwards. Fire context and threads: as
+// The host's end of an installed shim, over the shared region. It implements vmm/shim/shim.h; only
+// shim_install.cc makes one. It joins parts that each have their own state: the shim's presence
+// (shim_presence.h), slots, table, list of faults, control words, claims, the server of one trap,
+// and the poller. A function that needs only one part forwards to it. Fire context and threads: as
 // vmm/shim/shim.h says.
 #pragma once
 
@@ -31,9 +30,9 @@ namespace ringside::vmm {
 
 class InstalledShim final : public Shim {
  public:
-  /// The region is laid out as `layout` says, with the image and its header in place and everything
-  /// from the table on zero but for `occupied`, by address; and mapped in the guest at `base`.
-  /// Without a mapping it cannot be removed.
+  /// The region has the layout `layout`, with the image and its header in place, and is mapped in
+  /// the guest at `base`. Everything from the table on is zero, except the slots `occupied`, by
+  /// address. Without a mapping it cannot be removed.
   InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
                 SavedGate gate, std::optional<ShimMapping> mapping = std::nullopt,
                 std::vector<OccupiedSlots> occupied = {},

@@ -1,7 +1,7 @@
-// The record that a jump in an int3's stead leads to. It lies among the slots, in the layout of
-// guest-shim/mailbox_abi.h. It tells the shim the address, restores nothing but flags, and goes on
-// with the displaced instructions. The bytes that the jump has replaced stand before it, for the
-// ringside that comes after we have died.
+// The record to which a jump in place of an int3 leads. It lies among the slots;
+// guest-shim/mailbox_abi.h has its layout. Its code calls the shim, which knows the address by the
+// return address, then restores the flags and runs the displaced instructions. The bytes that the
+// jump has replaced are kept before the code, for the next ringside if we die.
 // Used by the tracepoint table and to take a guest over. Pure. Fire context: yes.
 #pragma once
 
@@ -19,14 +19,14 @@ using JumpBytes = std::array<std::byte, SHIM_JUMP_BYTES>;
 
 /// jmp rel32 at `from`; empty when `to` is out of reach.
 std::optional<JumpBytes> jump_between(GuestVirt from, GuestVirt to);
-/// Where such a jump at `from` leads; empty when these bytes are none.
+/// The target of such a jump at `from`; empty if these bytes are no jump.
 std::optional<GuestVirt> jump_target(GuestVirt from, const JumpBytes& bytes);
 
 struct JumpRecord {
   GuestVirt address;   // of the jump: in the top 2 GiB
   JumpBytes replaced;  // what stood there
 
-  /// Where the jump leads, and the displaced code, from the record's beginning.
+  /// The offsets in a record of the place where the jump leads, and of the displaced code.
   static constexpr std::size_t kEntry = 4 + SHIM_JUMP_BYTES;
   static constexpr std::size_t kBytes = kEntry + SHIM_JUMP_CALL_END + 1;
   using Bytes = std::array<std::byte, kBytes>;

@@ -1,5 +1,5 @@
-// The claims of each mailbox that the host has taken and answered, by which two threads that find
-// the same claim serve it once; and what the heads tell beside them of traps that still wait.
+// The claims that the host has taken and answered, for each mailbox. If two threads find the same
+// claim, only one serves it. Together with the heads, they also tell which traps still wait.
 // Used by InstalledShim and its parts. Does not: copy mailboxes, or write to them.
 // Threads: every function from any. Fire context: yes, but for under_way(), have_answers() and
 // quiescent().
@@ -48,7 +48,7 @@ class MailboxClaims {
   /// Whether the last trap that was served there was given up by the guest meanwhile: it has fired,
   /// and is among the orphans.
   bool is_fired_late(unsigned mailbox) const;
-  /// As Shim says it.
+  /// See Shim::under_way().
   TrapsUnderWay under_way() const;
   bool have_answers(const TrapsUnderWay& traps) const;
   bool quiescent() const;

@@ -1,6 +1,7 @@
-// Looks for raised mailboxes and has their traps served: by their heads, and, where memory is only
-// copied and traps come one after the other, by copies of all that a trap needs (copied_looks.h).
-// Most machines use few mailboxes, so those that were never seen in use are looked at seldom.
+// Looks for raised mailboxes and has their traps served. It reads the heads. If memory is only
+// copied and traps follow each other closely, it copies everything that a trap needs at once
+// (copied_looks.h). Most machines use few mailboxes, so mailboxes that were never in use are read
+// seldom.
 // Used by InstalledShim. Does not: serve a trap itself (TrapServer).
 // Threads: poll() on any, one for each share. Fire context: yes.
 #pragma once

@@ -1,4 +1,4 @@
-// The meaning of a mailbox's words, for the parts of InstalledShim. Fire context: yes.
+// Decodes the words of a mailbox, for the parts of InstalledShim. Fire context: yes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The shim's region in plain memory, where a test plays the guest; mapped, or reached by copies as
-// a machine's that another process has. Used by the tests of this folder and of those above it. Not
-// linked into the product.
+// For tests: the shim's region in plain memory, where the test plays the guest. It is mapped, or
+// reached by copies like the memory of another process. Used by the tests of this folder and of
+// those above it. Not linked into the product.
 #pragma once
 
 #include <algorithm>

@@ -1,20 +1,21 @@
 // The host's end of the shim: installs it in a guest, owns its table and slots, and serves its
 // mailboxes. Layout: guest-shim/mailbox_abi.h. Everything read from the region is hostile: copied
 // once, the copy validated, the copy used.
-// There are two channels. Spin: the host looks at all mailboxes again and again (poll). Exit: the
-// shim writes the index of its mailbox to a port, which stops the vCPU, and the vCPU's own thread
+// There are two channels. Spin: the host polls all mailboxes all the time (poll). Exit: the shim
+// writes the index of its mailbox to a port, which stops the vCPU, and the vCPU's own thread
 // answers that mailbox (answer). The shim waits in the same way in both, so both may be used at
-// once: the first to come answers. Does not: decode instructions, know probes, or decide where a
-// tracepoint may stand. A guest can leave its kernel for another one without a reset (kexec), and
-// then the region is that kernel's RAM. So before each write the host looks whether the region is
-// still the shim's, and stops for good once it is not (state()). Words that the guest may reach are
-// written only over the value that the host wrote last (ShimRegion). The guest leaves through a
-// tracepoint (kexec_notice()); the answer to that one is the last write.
+// once: whichever thread comes first answers. Does not: decode instructions, know probes, or decide
+// where a tracepoint may stand. A guest can start another kernel without a reset (kexec). The
+// region is then that kernel's RAM. So before each write the host checks whether the region is
+// still the shim's, and never writes again once it is not (state()). A word that the guest may
+// reach is written only if it has the value that the host wrote last (ShimRegion). A guest that
+// starts another kernel passes a tracepoint (kexec_notice()); the answer to that trap is the last
+// write.
 //
 // Fire context: poll(), answer(), heartbeat(), state(), waiting(), contains() and displaced_from()
 // yes; everything else no. Threads: poll() and answer() on any, beside each other; heartbeat(),
-// set_doorbell(), counters(), state() and waiting() on any; slots and entries are added, enabled
-// and disabled by one at a time, beside all of those.
+// set_doorbell(), counters(), state() and waiting() on any; functions that add, enable or disable
+// slots and entries on one thread at a time, also while the others run.
 #pragma once
 
 #include <array>
@@ -130,9 +131,9 @@ class Shim {
   virtual std::uint64_t slot_room() const { return 0; }
   /// Fills a slot; only before an entry leads to it.
   virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
-  /// Where an int3 at `address` is to resume, once its entry is enabled: until then one there is
-  /// the guest's own. Others may poll and answer meanwhile. The address may have an entry that is
-  /// disabled, with the same slot or another one.
+  /// Adds an entry: once it is enabled, a trap at `address` resumes in `slot`. Until then an int3
+  /// there is the guest's own. Other threads may poll and answer meanwhile. The address may have a
+  /// disabled entry already, with the same slot or another one.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
   /// From now on int3s at these addresses, which have entries, resume at their slots. In the pause
   /// in which they are written, before them.
@@ -140,21 +141,22 @@ class Shim {
   /// From now on an int3 at `address` goes to the guest's own handler. For code that the guest has
   /// changed, whose slot holds an old instruction. Others may poll and answer meanwhile.
   virtual void disable_entry(GuestVirt address) = 0;
-  /// Before int3s are written into the text, after their entries are enabled: tells traps that
-  /// began before, and found an entry disabled, to look it up again.
+  /// Call it after entries are enabled and before their int3s are written. A trap that began
+  /// earlier and found its entry disabled then looks it up again.
   virtual void note_arming() = 0;
 
   /// The address that the record of a jump calls (vmm/shim/jump_record.h); empty before there is a
   /// shim.
   virtual std::optional<GuestVirt> jump_entry() const { return std::nullopt; }
 
-  /// Code for the beginning of a slot at `slot`, before its instruction: tells us that the guest
-  /// leaves its kernel, and lets all traps from then on resume at once. Touches no register or
-  /// flag. kKexecNoticeBytes long.
+  /// Code for the beginning of the slot at `slot`, before its instruction. It tells the host that
+  /// the guest leaves its kernel, and lets all later traps resume at once. It changes no register
+  /// and no flag. kKexecNoticeBytes long.
   virtual std::vector<std::byte> kexec_notice(GuestVirt slot) = 0;
-  /// Code for the beginning of a slot at `slot`, kFaultSearchBytes long, for the function that
-  /// looks up where a fault is mended: where its first argument is a slot of add_fault(), it
-  /// becomes that one's own place. Needs no host; touches no other register, and no flag.
+  /// Code for the beginning of the slot at `slot`, for the function that searches the kernel's
+  /// exception table. If the function's first argument is a slot of add_fault(), the code replaces
+  /// it by the instruction's own address. It needs no host, and changes no other register and no
+  /// flag. kFaultSearchBytes long.
   static constexpr std::size_t kKexecNoticeBytes = SHIM_KEXEC_NOTICE_BYTES,
                                kFaultSearchBytes = SHIM_FAULT_SEARCH_BYTES;
   virtual Result<std::vector<std::byte>> fault_search(GuestVirt slot) = 0;
@@ -171,9 +173,9 @@ class Shim {
   /// From now on traps resume at once, unfired and not counted as lost. Traps that began before
   /// still need an answer: poll() until quiescent().
   virtual void deactivate() = 0;
-  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed; a gate
-  /// that the guest has changed meanwhile, or that is another kernel's, is left alone (Invalid).
-  /// Slots stay mapped, because a task may be inside one.
+  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed. If the
+  /// guest has changed the gate meanwhile, or the gate is another kernel's, it is left alone
+  /// (Invalid). Slots stay mapped, because a task may be inside one.
   virtual Result<void> retire(PausedMachine& machine) = 0;
   /// After retire(), once nobody in the guest is inside (vmm/linux/stacks/stack_check.h): takes it
   /// out of the guest's page tables and leaves zeros. Invalid where the guest has changed what led
@@ -184,7 +186,7 @@ class Shim {
   /// Serves every raised mailbox of a share once; returns how many. On several threads, one for
   /// each share.
   virtual unsigned poll_share(TrapSink& sink, PollShare share) = 0;
-  /// The same of all mailboxes.
+  /// The same for all mailboxes.
   unsigned poll(TrapSink& sink) { return poll_share(sink, PollShare{}); }
   /// From now on traps ring at `port`; 0: they do not. Traps that rang before are not affected.
   virtual void set_doorbell(std::uint16_t port) = 0;

@@ -1,4 +1,4 @@
-// The embedded shim as it is put into a guest, and its header.
+// The shim's embedded image, ready to be written into a guest, and its header.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ struct ProcessName {
   std::uint64_t pid = 0, start = 0;
 
   static ProcessName of_self();
-  /// Of a process of that number now; `start` is 0 when there is none.
+  /// The process that has this id now; `start` is 0 if there is none.
   static ProcessName of(pid_t pid);
   /// Whether it lives; of one that cannot be looked at, no.
   bool is_alive() const;

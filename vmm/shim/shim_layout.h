@@ -1,5 +1,5 @@
 // The layout of the shim's region in a place of a given size. Its parts have the same order and the
-// same distances in guest-physical memory and in the guest's addresses.
+// same distances in guest-physical memory and in guest-virtual memory.
 // There are two forms. A place that is 2 MiB aligned and large enough is mapped by large pages. Any
 // other is mapped by 4 KiB pages, whose page tables follow the region in the place, so that it fits
 // into the first megabyte, too.
@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred tracepoints.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 
-/// The address of the tracepoint that an entry of the table is of: its low half, as the high half
-/// is all ones in the top 2 GiB. Below those it is no tracepoint's.
+/// The address of the tracepoint of a table entry. The entry has the low half; the high half is all
+/// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no tracepoint.
 constexpr GuestVirt tracepoint_of_entry(std::uint64_t entry) {
   return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
 }

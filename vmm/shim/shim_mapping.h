@@ -7,8 +7,8 @@
 // user half's page middle directory serves all processes: they share all tables below their roots
 // (arch/x86/mm/pti.c, 4.15 and later).
 // Used by the installer. Entries are added only where there were none, so no TLB holds an old one.
-// After they are taken out, a TLB may hold them for a while: nothing leads there any more, and what
-// is mapped there later is the same, for a place has its own addresses.
+// After they are taken out, a TLB may hold them for a while: nothing leads there any more. A later
+// mapping at these addresses is the same, because each place has addresses of its own.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class ShimMapping {
   static Result<ShimMapping> find(const GuestMemory& memory, const ShimKernelFacts& facts,
                                   const ShimLayout& layout);
 
-  /// One that an earlier tracer wrote, all of it or some. Invalid when the entries there are
-  /// others.
+  /// A mapping that an earlier tracer wrote, wholly or in part. Invalid if the entries there are
+  /// different ones.
   static Result<ShimMapping> find_written(const GuestMemory& memory, const ShimKernelFacts& facts,
                                           const ShimLayout& layout, GuestVirt home);
 

@@ -1,8 +1,8 @@
-// Whether the shim is still in the guest's memory, by four signs: the guest's own word that it
-// leaves its kernel, the timeout that we wrote, the gate, and the header. It looks in place where
-// guest RAM is mapped here, else by copies. A shim that was found gone never comes back. Also takes
-// leave: gives the gate back to the kernel.
-// Used by InstalledShim and its parts, which ask before each write (kSeenFor has the exception).
+// Whether the shim is still in the guest's memory, by four signs: the word in which the guest tells
+// that it leaves its kernel, the timeout that we wrote, the gate, and the header. If guest RAM is
+// mapped here, it reads in place; otherwise it copies. Once the shim is gone, it stays gone. At the
+// end of tracing this also gives the gate back to the kernel.
+// Used by InstalledShim and its parts, which ask before each write (for an exception see kSeenFor).
 // Does not: write to mailboxes, table or slots. Threads: every function from any, but for those of
 // a paused machine.
 // Fire context: yes, but for those of a paused machine.
@@ -37,23 +37,24 @@ tl::unexpected<Error> region_gone();
 
 class ShimPresence {
  public:
-  /// By copies a look whether the shim is there takes as long as all else of a firing, and each
-  /// heartbeat takes one. So a trap does without one for so long. All that is written for it is the
-  /// answer: over our last one, in a mailbox that has just been copied with a later claim for a
-  /// place of ours. Memory that has become somebody else's has no such mailbox, unless that is
-  /// still as it was; and a kernel that starts another one (kexec) tells us before.
+  /// For this long a check of the shim's presence stays valid for traps. If memory is copied, a
+  /// check takes as long as the rest of a firing; each heartbeat makes one. The only word written
+  /// for a trap is the answer. It replaces our last answer, in a mailbox that was just copied with
+  /// a later claim for a place of ours. If the memory has another owner now, it has no such
+  /// mailbox, unless the mailbox is unchanged. A kernel that starts another one (kexec) tells us
+  /// before.
   static constexpr auto kSeenFor = std::chrono::milliseconds(2);
 
   /// How the guest runs: a look at a mailbox takes longer in a translator.
   enum class GuestRuns : std::uint8_t { OnProcessor, Translated };
-  /// `base`: where the guest has the region mapped. Reads the header as it is to be, and writes the
-  /// timeout.
+  /// `base`: where the guest has the region mapped. Reads the header, to compare with it later, and
+  /// writes the timeout.
   ShimPresence(ShimRegion& region, const ShimLayout& layout, GuestVirt base, const SavedGate& gate,
                GuestRuns runs = GuestRuns::OnProcessor);
 
   /// Looks now.
   ShimState state() const;
-  /// As it was when somebody looked last.
+  /// The state at the last check.
   ShimState last_known() const { return state_.load(std::memory_order_relaxed); }
   /// Somebody found out in another way than by a look.
   void end(ShimState state) { state_.store(state, std::memory_order_relaxed); }
@@ -94,7 +95,7 @@ class ShimPresence {
   ShimState look_by_copies() const;
   /// Notes when it was there.
   ShimState verdict(const CopiedLook& look, LookTime begun) const;
-  /// The same, for good; whether it is there.
+  /// The same, and keeps the result for good. Returns whether the shim is there.
   bool keep_verdict(const CopiedLook& look, LookTime begun) const;
   bool has_header() const;
   void give_up_ownership();

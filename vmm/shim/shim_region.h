@@ -1,9 +1,9 @@
 // The host's access to the shim's region: in place where guest RAM is mapped here, else by copies.
 // The guest changes words of it at any time. While the guest runs the host writes only by
-// replace(), which writes over the value that the host wrote last and over nothing else: in memory
-// that has become another kernel's (kexec) it writes nothing. In mapped memory that is one
-// compare-and-swap. By copies it is a read and then a write, or only a write where the word was
-// read just before; end_with() makes the last one.
+// replace(), which only replaces the value that the host wrote last. So it writes nothing into
+// memory that belongs to another kernel now (kexec). In mapped memory that is one compare-and-swap.
+// With copies it is a read and then a write, or only a write if the word was read just before.
+// end_with() makes the last write.
 // Used by InstalledShim and its parts.
 // Threads: every function from any.
 // Fire context: yes; by copies each is a system call or two.
@@ -34,8 +34,8 @@ struct MailboxCopy {
 /// Writes zeros. False when not all of it is RAM.
 [[nodiscard]] bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size);
 
-/// The same of all that a region has ever held, `slot_bytes` of its slots among that; what tells it
-/// from other memory goes last.
+/// Clears everything that a region has ever held, with `slot_bytes` of its slots. The words by
+/// which the region is recognised are cleared last.
 Result<void> clear_region(PausedMachine& machine, const ShimLayout& layout,
                           std::uint64_t slot_bytes);
 
@@ -66,15 +66,16 @@ class ShimRegion {
   /// Writes `desired` if the word at `offset` is `expected`. Otherwise false, and `expected`
   /// becomes that word.
   bool replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
-  /// The same for a word that was `expected` when it was last looked at, at `looked`. By copies a
-  /// look and a write are two system calls and never one step, so it is not looked at again where
-  /// that is only just past.
+  /// The same for a word that was `expected` at the last read, at time `looked`. If memory is
+  /// copied, a read and a write are two system calls and never atomic. So the word is not read
+  /// again if the last read is recent enough.
   bool replace_after_look(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired,
                           std::chrono::steady_clock::time_point looked);
-  /// The same as the last write of all: every replace() after it returns false, and so do those
-  /// that have begun.
+  /// The same, as the last write: every later replace() returns false, and so do those that are
+  /// under way.
   bool end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired);
-  /// Copies bytes; false when the memory is gone. Of a paused guest, as it changes them.
+  /// Copies bytes; false if the memory is gone. Only for a paused guest, because a running one
+  /// changes them.
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Writes bytes that the guest does not reach yet; false when the memory is gone.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -96,8 +97,8 @@ class ShimRegion {
   [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& copy,
                                   std::span<const GuestMemory::Part> also = {}) const;
   static constexpr std::size_t kMostAlso = 5;
-  /// A look that is no older is as good as one now: firings that a guest waits for take less,
-  /// unless our thread is put aside meanwhile.
+  /// A read that is not older than this counts as recent. A firing takes less time than this,
+  /// unless our thread loses its CPU.
   static constexpr auto kJustPast = std::chrono::microseconds(50);
 
  private:

@@ -1,11 +1,11 @@
-// The shim that a tracer that has died left in a guest: found again, checked, and taken out.
-// It is found by where the guest's breakpoints lead, by the page tables beside the kernel's image,
-// and by its header in the first megabyte. Nothing of it is believed: every word of the header is
-// what this program would have put there, but for its owner; so is the code, and so are the entries
-// of the page tables. Whether the memory is the shim's to clear only the guest's kernel can tell
-// (vmm/linux/low_memory.h), and so with what is to be restored in its text (providers).
-// One that had to stay, because a task sleeps in a slot, serves the next tracer (take_over).
-// Used to take a guest over. Does not: know instructions.
+// Finds, checks and takes out the shim that a dead tracer left in a guest. It is found by the
+// guest's gate for breakpoints, by the page tables beside the kernel's image, and by its header in
+// the first megabyte. Nothing is trusted: every word of the header except its owner must be the one
+// that this program would write there. The same holds for the code and for the entries of the page
+// tables. Only the guest's kernel can tell whether the memory may be cleared
+// (vmm/linux/low_memory.h); providers know what to restore in its text. A shim that had to stay,
+// because a task sleeps in a slot, serves the next tracer (take_over). Used to take over a guest.
+// Does not: know instructions.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class ShimRemains {
   };
   /// The entries of its table, of this kernel's region: copied, and inside of its parts.
   std::vector<Entry> entries(const GuestMemory& memory) const;
-  /// As much as there is from `slot` on, up to out.size(); returns how much.
+  /// Reads from `slot` on, as much as there is, up to out.size(); returns the number of bytes.
   std::size_t read_slot(const GuestMemory& memory, GuestVirt slot, std::span<std::byte> out) const;
 
   /// From now on its traps resume at once, unfired.

@@ -1,5 +1,5 @@
-// The slots of a shim: where the next one begins, and in which one an address lies. What somebody
-// was inside of when the shim was taken over is never handed out.
+// The slots of a shim: where the next slot begins, and in which slot an address lies. Slots that
+// were in use when the shim was taken over are never handed out.
 // Used by InstalledShim and its parts. Does not: know what lies in a slot, or give one back.
 // Threads: slot_at() on any; all else by one at a time, beside it.
 // Fire context: slot_at() yes, everything else no.

@@ -1,8 +1,8 @@
 // The table by which the shim finds a tracepoint's slot (guest-shim/mailbox_abi.h). The host keeps
-// its own copy of it and never believes the shared one. The copy holds what the shared words are
-// where they are enabled.
-// Used by InstalledShim and its parts. Does not: write int3s, or know slots but by their offset.
-// Threads: knows() and tracepoint_in() on any; all else by one at a time, beside them.
+// its own copy of the table and never trusts the shared one. The copy holds each entry as it is
+// while it is enabled. Used by InstalledShim and its parts. Does not: write int3s, or know more of
+// a slot than its offset. Threads: knows() and tracepoint_in() on any; all else by one at a time,
+// beside them.
 // Fire context: knows() and tracepoint_in() yes, everything else no.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The code at the beginning of two special slots, as it is for a slot at a given address. The
-// instructions are guest-shim/slot_code.S's; here the distances to the words that they name are
-// patched. Used by InstalledShim. Does not write a slot. Pure. Fire context: no.
+// Makes the code at the beginning of two special slots, for a slot at a given address. The
+// instructions are in guest-shim/slot_code.S; this patches their distances to the words that they
+// use. Used by InstalledShim. Does not write a slot. Pure. Fire context: no.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Serves one trap: copies its mailbox, takes its claim, hands it to the sink, and writes the
-// answer, for which a vCPU stands still. Used by MailboxPoller and InstalledShim. Does not: look
+// answer. A vCPU stands still until then. Used by MailboxPoller and InstalledShim. Does not: look
 // for traps, or know what a tracepoint is for. Threads: every function from any, beside each other.
 // Fire context: yes.
 #pragma once

@@ -1,4 +1,4 @@
-// How compiled code passes what a call needs (System V AMD64 ABI 3.2.2 and 3.2.3).
+// The calling convention of compiled code (System V AMD64 ABI 3.2.2 and 3.2.3).
 // Fire context: yes.
 #pragma once
 

@@ -15,7 +15,7 @@ inline constexpr std::size_t kLongestInstruction = 15;
 inline constexpr std::byte kBreakpoint{0xcc};
 inline constexpr unsigned kBreakpointVector = 3;
 
-/// Of #DB: single steps and debug registers.
+/// The vector of #DB: single steps and debug registers.
 inline constexpr unsigned kDebugVector = 1;
 
 /// The opcodes of a jump and a call with a distance from their end: 8 bits of it follow a short
@@ -39,7 +39,7 @@ inline constexpr Condition kNoCondition = 0xff;
 /// The flags that conditions are made of, as bits of rflags.
 inline constexpr std::uint64_t kCarryFlag = 1 << 0, kParityFlag = 1 << 2, kZeroFlag = 1 << 6,
                                kSignFlag = 1 << 7, kOverflowFlag = 1 << 11;
-/// Others: a carry out of the low four bits, a trap after each instruction, whether interrupts are
+/// More flags: a carry out of the low four bits, a trap after each instruction, interrupts are
 /// taken, no debug trap at the next instruction, virtual-8086 mode.
 inline constexpr std::uint64_t kAdjustFlag = 1 << 4, kTrapFlag = 1 << 8, kInterruptFlag = 1 << 9,
                                kResumeFlag = 1 << 16, kVmFlag = 1 << 17;

@@ -1,4 +1,4 @@
-// How the CPU enters its kernel: the gates of the interrupt table, and what it pushes.
+// How the CPU enters the kernel: the gates of the interrupt table, and what the CPU pushes.
 // Intel SDM volume 3A, 6.14.1 (figure 6-8) and 6.14.2.
 // Fire context: yes.
 #pragma once

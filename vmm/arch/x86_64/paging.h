@@ -1,5 +1,5 @@
-// Page tables of four and five levels: entries, sizes, which table a vCPU's registers name, and the
-// walk over any memory that 8 bytes can be loaded from.
+// Page tables of four and five levels: entries, sizes, the root that a vCPU's registers name, and
+// the walk, over any memory from which 8 bytes can be loaded.
 // Intel SDM volume 3A, 2.5, 4.5.4 and 4.5.5 (tables 4-14 to 4-20); AMD64 volume 2, 5.3 and 5.4.
 // Fire context: yes.
 #pragma once
@@ -151,9 +151,9 @@ constexpr std::optional<Translation> translation(const std::optional<PageEntry>&
   return Translation{GuestPhys(base + offset), size, at.raw() - offset};
 }
 
-/// Whether a user program may write data there: every entry on the way is writable and the user's,
-/// the page is no code, and it has been written before, so that the guest's kernel knows it as
-/// changed.
+/// Whether a user program may write data there: every entry on the way is writable and allows user
+/// mode, the page is not executable, and it is dirty already, so that the guest's kernel knows that
+/// it has changed.
 constexpr bool is_users_data(const PageEntry& leaf) {
   constexpr std::uint64_t kRights = pte::kPresent | pte::kWritable | pte::kUser;
   return (leaf.rights & kRights) == kRights && (leaf.value & pte::kDirty) != 0 &&

@@ -53,8 +53,8 @@ inline SavedRegisters save(const Registers& r) {
   return words;
 }
 
-/// Fills only the registers that struct pt_regs has. Of a segment register the low 16 bits count:
-/// the CPU pushes no more, and FRED puts other things above them.
+/// Fills only the registers that struct pt_regs has. Only the low 16 bits of a segment register
+/// count: the CPU pushes no more, and FRED stores other data above them.
 inline Registers unsave(const SavedRegisters& words) {
   Registers r;
   for (const SavedWord& saved : kSavedWords) r.*saved.which = words[saved.word];

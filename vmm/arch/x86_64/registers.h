@@ -29,8 +29,8 @@ using Register = std::uint64_t Registers::*;
 inline constexpr Register kStackPointer = &Registers::rsp;
 inline constexpr Register kFramePointer = &Registers::rbp;
 inline constexpr Register kProgramCounter = &Registers::rip;
-/// One of them has the kernel's base of a CPU's own data: the second while swapgs has put the
-/// user's in the first's place.
+/// One of them has the base of the CPU's per-cpu data: gs_base, or kernel_gs_base while gs_base is
+/// the user's (swapgs).
 inline constexpr std::array kPerCpuBases = {&Registers::gs_base, &Registers::kernel_gs_base};
 
 namespace detail {

@@ -1,6 +1,6 @@
-// For tests: a QEMU's monitor, played in this process. Its guest's RAM is memory of this process,
-// which is therefore the QEMU that the kernel names. A test can change its answers, to play a
-// hostile one. Not linked into the product.
+// For tests: a QEMU's monitor, played in this process. The guest's RAM is memory of this process,
+// so the host's kernel names this process as the QEMU. A test can change the answers, to play a
+// hostile monitor. Not linked into the product.
 // Threads: say() and send_event() before or while it serves.
 #pragma once
 

@@ -1,8 +1,7 @@
-// libvirt's own client libraries, loaded when a domain is first named: a run that attaches to no
-// domain needs no libvirt, and neither does a host that has none. And the thread that runs
-// libvirt's events, one for the process. Used by LibvirtMonitor only. Reference: libvirt's API
-// documentation, libvirt-domain and libvirt-qemu; versions 8.2 (descriptors with monitor commands)
-// and later.
+// libvirt's own client libraries, loaded when a domain is first named. So a run without a domain
+// needs no libvirt on the host. Also has the thread that runs libvirt's events, one for the
+// process. Used by LibvirtMonitor only. Reference: libvirt's API documentation, libvirt-domain and
+// libvirt-qemu; versions 8.2 (descriptors with monitor commands) and later.
 // Threads: open() any; what is loaded is thread-safe by itself.
 #pragma once
 

@@ -1,7 +1,7 @@
-// A QEMU's monitor through libvirt, which owns the socket: commands as monitor commands of the
-// domain, events as libvirt passes them on. libvirt notes in the domain's log that somebody sent
-// such commands ("tainted: custom-monitor"), and shows the domain as paused where we pause it.
-// A libvirtd that ends, and starts again, takes no harm to its QEMUs: a thread looks for it.
+// A QEMU's monitor through libvirt, which owns the socket. Commands go as monitor commands of the
+// domain; events come as libvirt passes them on. libvirt notes in the domain's log that somebody
+// sent such commands ("tainted: custom-monitor"), and shows the domain as paused where we pause it.
+// If libvirtd ends, its QEMUs run on; a thread here waits for the next libvirtd.
 // Locks: one for a command at a time, and under it one for the connection; no others are taken.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace ringside::vmm {
 
 class LibvirtMonitor final : public Monitor {
  public:
-  /// One line that says what is in the way otherwise: no libvirt, no permission, no such domain,
-  /// one that is shut off.
+  /// The error is one line that says why not: no libvirt, no permission, no such domain, or a
+  /// domain that is shut off.
   static Result<std::unique_ptr<LibvirtMonitor>> connect(
       const DomainTarget& target, std::chrono::milliseconds timeout = std::chrono::seconds(30));
   ~LibvirtMonitor() override;

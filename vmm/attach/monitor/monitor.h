@@ -1,6 +1,6 @@
-// The monitor of a QEMU that someone else started, whichever way leads to it: its own socket
-// (monitor_socket.h) or libvirt (libvirt_monitor.h). Commands and events are those of QMP (QEMU
-// docs: interop/qemu-qmp-ref). Answers are hostile: whoever asks checks what came.
+// The monitor of a QEMU that someone else started, as an interface. It is reached by its own socket
+// (monitor_socket.h) or through libvirt (libvirt_monitor.h). Commands and events are those of QMP
+// (QEMU docs: interop/qemu-qmp-ref). Answers are hostile: the caller checks them.
 // Used by the parts of MonitoredMachine. Threads: every function from any.
 #pragma once
 
@@ -19,9 +19,9 @@ class Monitor {
  public:
   virtual ~Monitor() = default;
 
-  /// The answer's "return" value. Invalid with QEMU's own words when it refused, MachineGone when
-  /// nobody answers any more. NotFound while the connection is lost and another one is looked for:
-  /// then QEMU may have done what was asked for.
+  /// The answer's "return" value. Invalid, with QEMU's message, if QEMU refused. MachineGone if
+  /// nobody answers any more. NotFound while the connection is lost and we try to connect again:
+  /// then QEMU may have carried out the command.
   virtual Result<nlohmann::json> execute(std::string_view command,
                                          const nlohmann::json& arguments) = 0;
   Result<nlohmann::json> execute(std::string_view command) {

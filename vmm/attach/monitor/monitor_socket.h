@@ -16,10 +16,10 @@ namespace ringside::vmm {
 
 class MonitorSocket final : public Monitor {
  public:
-  /// Connects and greets. One line that names `path` and says what is in the way otherwise: no
-  /// socket, nobody there, no permission, another client (who), something that is no QMP.
-  /// `timeout` is for each answer; what a silent socket's holder is asked for is a part of it.
-  /// After a command that had none, the next ones wait for a second at most, until one is answered.
+  /// Connects and greets. The error is one line that names `path` and the reason: no socket, nobody
+  /// listens, no permission, another client (which one), or a peer that does not speak QMP.
+  /// `timeout` is for each answer; finding out who holds a silent socket is included in it. After a
+  /// command without an answer, later commands wait for a second at most, until one is answered.
   static Result<std::unique_ptr<MonitorSocket>> connect(
       const std::string& path, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

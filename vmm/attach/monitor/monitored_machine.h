@@ -1,7 +1,7 @@
-// A machine in a QEMU that someone else started, seen through its monitor and its memory.
-// Everything is asked and checked before anything of it is touched. Its end of things: it is never
-// ended by us, it keeps running or standing still as it was found, and what we opened is closed.
-// Made by attach() (vmm/attach/attach.h). Fire context: memory() yes, the rest no.
+// A machine in a QEMU that someone else started, seen through its monitor and its memory. We ask
+// and check everything before we touch anything. When we detach, the machine keeps running or stays
+// paused, as we found it, and we close what we opened. We never end the machine. Made by attach()
+// (vmm/attach/attach.h). Fire context: memory() yes, the rest no.
 #pragma once
 
 #include <sys/types.h>
@@ -34,9 +34,9 @@ class MonitoredMachine final : public Machine {
     int guarded_socket = -1;  // the monitor's, for a guardian after our death; -1: not ours
   };
   static Result<std::unique_ptr<MonitoredMachine>> attach(Access access, CardUse card);
-  /// To look only: nothing of it is written, so that it goes beside a tracer and a debugger, and in
-  /// states in which nothing could be traced. Nobody else's work is disturbed: where somebody would
-  /// notice, the guest is not stopped. kind() and name() as ever.
+  /// Only to read: nothing of the machine is written. So it works while a tracer or a debugger is
+  /// attached, and in states in which tracing is not possible. If a pause would disturb somebody
+  /// else, the guest is not stopped. kind() and name() are as usual.
   static Result<std::unique_ptr<MonitoredMachine>> look_at(Access access);
   /// Why a machine in that state, in QEMU's words, cannot be attached to; empty where it can.
   static std::string_view refusal(std::string_view status);
@@ -58,13 +58,13 @@ class MonitoredMachine final : public Machine {
   /// Turns away and lets it run.
   void shut_down() override;
 
-  /// As its owner calls it.
+  /// The name that its owner has given it.
   const std::string& name() const { return name_; }
   /// Why its guest stood still when we came; empty when it ran.
   const std::optional<std::string>& stopped_by() const { return stopped_by_; }
   /// The ringside in whose pause we found it, which it had not survived; it goes on since.
   std::optional<pid_t> let_go_of() const { return let_go_of_; }
-  /// Of one that is looked at while it runs: why it is not stopped.
+  /// If the machine is read while it runs: the reason why it is not stopped.
   const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
 
  private:

@@ -1,8 +1,8 @@
-// The RAM of a guest in a QEMU process that someone else started: found by what its monitor says,
-// each address of it proved by the process's own mappings. It is mapped here too where it is a
-// file that nobody can shrink; else it is copied, from the file or out of the process.
+// The RAM of a guest in a QEMU process that someone else started: found through its monitor. Each
+// address that the monitor tells is proved by the process's own mappings. RAM in a file that nobody
+// can shrink is mapped here too; any other RAM is copied, from the file or out of the process.
 // Used by MonitoredMachine. Does not: pause, or believe the monitor about any process but its own.
-// Lock: one, for looking at what is plugged in; commands are sent under it.
+// Lock: one, for finding plugged-in memory; commands are sent under it.
 // Fire context: memory() yes, the rest no.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace ringside::vmm {
 
 class MonitoredRam {
  public:
-  /// Reading needs less: the files may be such as the user may not write, and where all RAM is in
-  /// files, no permission to trace the process.
+  /// Reading needs fewer rights: the user need not have write access to the files, and if all RAM
+  /// is in files, no permission to trace the process.
   enum class Access : std::uint8_t { Write, Read };
   /// `pid`: the process whose memory it is, from somebody we believe. `monitor` must outlive this.
   static Result<std::unique_ptr<MonitoredRam>> find(Monitor& monitor, pid_t pid,

@@ -1,6 +1,6 @@
-// The state of a guest whose QEMU someone else started, and who lets it run: follows the monitor's
-// events, tells stops of the owner's from ours, and notices the end. Owns the thread that does so.
-// One of MonitoredMachine's parts.
+// The state of a guest whose QEMU someone else started: whether it runs, and who has stopped it.
+// Follows the monitor's events, tells the owner's stops from ours, and notices the end. Owns the
+// thread that does so. One of MonitoredMachine's parts.
 // Lock: mutex_, held while a command that changes whether the guest runs is under way; the
 // monitor's own lock is taken under it. Threads: every function from any, start() and stop() from
 // one.
@@ -28,8 +28,8 @@ namespace ringside::vmm {
 
 class MonitoredStatus final : public MachineStatus {
  public:
-  /// All must outlive this. Memory that is plugged into `ram` is looked at in time, and
-  /// `stop_times` is told of its owner's stops.
+  /// All must outlive this. It tells `ram` when memory is plugged in, and `stop_times` when the
+  /// owner stops the guest.
   MonitoredStatus(Monitor& monitor, MonitoredRam& ram, StopTimes& stop_times)
       : monitor_(monitor), ram_(ram), stop_times_(stop_times) {}
   ~MonitoredStatus() override { stop(); }
@@ -55,23 +55,24 @@ class MonitoredStatus final : public MachineStatus {
 
   /// Whether we stopped it, or found it stopped.
   enum class Stopped : std::uint8_t { ByUs, Before };
-  /// Returns once no vCPU runs. `before` is called when it is certain that we are going to stop it,
-  /// and may have stopped it when it returns, also with an error: then it is let go.
+  /// Returns once no vCPU runs. `before` is called when it is certain that we will stop the guest.
+  /// `before` may stop the guest itself; if it returns an error, the guest is let go.
   Result<Stopped> stop_guest(const std::function<Result<void>()>& before);
   /// After a stop_guest() that gave ByUs.
   Result<void> let_guest_go();
-  /// Whether the connection was lost while the guest was stopped or let go: it may stand still, and
-  /// is let go when there is a connection again. Somebody who has another way may do so before.
+  /// Whether the connection was lost while the guest was being stopped or let go. The guest may
+  /// stand still then; it is let go when the connection is back. A caller that has another way may
+  /// let it go earlier.
   bool owes_go() const { return owes_go_.load(std::memory_order_acquire); }
   void note_that_it_went() { owes_go_.store(false, std::memory_order_release); }
   /// NotFound when the owner let the guest run while it was stopped for us: another pause may hold.
   Result<void> check_still_stopped();
-  /// The same, when something of the guest's keeps us waiting: QEMU is asked, too.
+  /// The same, but also asks QEMU. For waits that depend on the guest.
   Result<void> ask_whether_still_stopped();
   /// Somebody has seen that it ran, of which the event may come later.
   void note_that_it_ran();
-  /// Whether a stop that was asked for has not been answered: it comes once the guest's I/O has
-  /// ended, and somebody has to let the guest go then.
+  /// Whether QEMU has not answered a stop yet. The stop will come once the guest's I/O has ended,
+  /// and somebody must let the guest go then.
   bool stop_may_come() const { return stop_may_come_.load(std::memory_order_acquire); }
 
  private:

@@ -1,7 +1,7 @@
-// The vCPUs of a QEMU that someone else started: stopped and let go by its monitor, looked at
-// through a gdbstub that we let it open to us over a descriptor, and its code, which a translator
-// must be told of through the same. For one who only looks the monitor prints their registers,
-// without a gdbstub. Two of MonitoredMachine's parts.
+// The vCPUs of a QEMU that someone else started, and the writing of its code. The monitor stops the
+// vCPUs and lets them go on. Registers and code go through a gdbstub, which QEMU opens for us over
+// a descriptor: a translator must be told when code changes. A caller that only reads gets the
+// registers printed by the monitor, without a gdbstub. Two of MonitoredMachine's parts.
 // Lock: one for all; the status's and the monitor's are taken under it.
 // Threads: every function from any. Pauses of several threads nest.
 #pragma once
@@ -58,9 +58,8 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   /// Whether somebody is connected to the gdbstub that QEMU made for its owner: he would be told of
   /// a stop of ours.
   static Result<bool> has_foreign_debugger(Monitor& monitor);
-  /// Whether nobody can use this character device any more: it was a descriptor whose other end is
-  /// gone, as of a QEMU that a ringside has started and kept, or an earlier gdbserver took its
-  /// place.
+  /// Whether nobody can use this character device any more: it is a descriptor whose other end is
+  /// gone (a QEMU that ringside started and kept has one), or an earlier gdbserver has replaced it.
   static Result<bool> is_out_of_reach(Monitor& monitor, std::string_view label);
   /// Lets the guest go if we stopped it, and takes our gdbstub away. Idempotent.
   void let_go_for_good();

@@ -1,6 +1,6 @@
-// The process that listens at a Unix socket, and those that are connected to it, as the kernel has
-// it (sock_diag(7)), without connecting: that would take a place in its queue. Both may have
-// changed by the time they are read.
+// The process that listens at a Unix socket, and those that are connected to it, from the host's
+// kernel (sock_diag(7)). It does not connect, because that would take a place in the socket's
+// queue. Both may have changed by the time the caller reads them.
 #pragma once
 
 #include <sys/types.h>

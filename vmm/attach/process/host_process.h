@@ -1,7 +1,7 @@
-// A process of this host as /proc tells of it: who it is, what it maps, its threads and
-// descriptors. Everything here is read anew with each call and may have changed since. The names in
-// it are the process's own choice. Layouts: proc(5). Used by whoever looks for virtual machines on
-// this host. Does not: read its memory (vmm/process_memory.h), stop it.
+// A process of this host, from /proc: its identity, mappings, threads and descriptors. Each call
+// reads anew, and everything may change right after. The process chooses its own names, so do not
+// trust them. Layouts: proc(5). Used by code that looks for virtual machines on this host. Does
+// not: read its memory (vmm/process_memory.h), stop it.
 #pragma once
 
 #include <sys/types.h>
@@ -55,16 +55,16 @@ class HostProcess {
     const char now = state();
     return now == 'T' || now == 't';
   }
-  /// Io, with the way out, where a signal has stopped it: nothing that it is asked would be
-  /// answered. One that a debugger has stopped may go on at once: strace is one.
+  /// Io, with the way out, if a signal has stopped the process: it would answer nothing. If a
+  /// debugger (or strace) has stopped it, that is no error: it may go on at once.
   Result<void> check_not_stopped() const;
   std::optional<uid_t> user() const;
 
   /// Io, with the reason, where we may not see them.
   Result<std::vector<MemoryMapping>> mappings() const;
-  /// Those that run its program: the kernel's own workers, which it counts among a process's
-  /// threads and which show the system call that made them as theirs (KVM has one, since 6.14 made
-  /// by the first KVM_RUN), are left out.
+  /// The threads that run the process's program. Workers of the host's kernel are left out: the
+  /// kernel counts them among the process's threads, and they show the system call that made them
+  /// as their own. KVM has such a worker; since 6.14 the first KVM_RUN makes it.
   std::vector<pid_t> threads() const;
   /// How many threads of any kind, by one system call; 0 where we may not see them.
   std::size_t thread_count() const;

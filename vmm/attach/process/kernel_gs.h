@@ -1,5 +1,5 @@
-// The base of GS that `swapgs` brings, of vCPUs whose KVM does not show it (it is not among what
-// KVM_SYNC_X86_REGS and KVM_SYNC_X86_SREGS store): a vCPU that runs a program has the one with
+// Finds the GS base that `swapgs` would load (kernel_gs_base) of a vCPU. KVM does not show it:
+// KVM_SYNC_X86_REGS and KVM_SYNC_X86_SREGS do not store it. A vCPU in user mode has the base with
 // which it left the kernel. Used by ProcessVcpus.
 #pragma once
 

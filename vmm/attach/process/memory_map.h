@@ -1,6 +1,6 @@
-// Where a QEMU has its guest's RAM, from what its monitor says: which memory backends there are
-// (query-memdev), and which part of which the guest sees where (`info mtree -f`). Pure, and hostile
-// input: what does not fit together is refused, all of it.
+// Finds out from a QEMU's monitor where it has its guest's RAM: which memory backends there are
+// (query-memdev), and where the guest sees each part of them (`info mtree -f`). Pure. Hostile
+// input: if anything does not fit together, everything is refused.
 // Used by QemuRam. Does not: know host addresses.
 #pragma once
 

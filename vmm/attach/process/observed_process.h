@@ -1,7 +1,8 @@
-// A machine in a process that someone else started, looked at and never changed: any that runs a
-// guest by KVM, and a QEMU that translates one. Its RAM is found as ProcessMachine finds it.
-// Registers are there where it runs by KVM, nobody else is attached to it, and its threads may be
-// stopped for a moment; what is missing says so. Used by look_at() (attach.h).
+// A machine in a process that someone else started, which is only read and never changed: any
+// process that runs a guest by KVM, and a QEMU that translates its guest. RAM is found as in
+// ProcessMachine. Registers are available if the guest runs by KVM, nobody else is attached to the
+// process, and we may stop its threads for a moment. Otherwise an error tells why not. Used by
+// look_at() (attach.h).
 // Threads: every function may be called from any thread. Fire context: memory() yes, the rest no.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Why another process is not for us: which of the kernel's rules says no (ptrace(2), "Ptrace access
-// mode checking"), and what the user can do. Used where a process could not be looked into.
+// Explains why we may not access another process: which rule of the host's kernel denies it
+// (ptrace(2), "Ptrace access mode checking"), and what the user can do. Used for error messages.
 #pragma once
 
 #include <sys/types.h>

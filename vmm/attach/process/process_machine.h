@@ -1,8 +1,8 @@
-// A machine in a process that someone else started, any that runs its guest by KVM: it is not asked
-// and need not know. The parts: RAM as the process maps it (ram_backing.h), ProcessVcpus, and a
-// pidfd that says when it has ended. Nobody tells what happens to its guest meanwhile: one that
-// resets itself is noticed by its memory, above; what is plugged in, by the process and by what the
-// kernel counts.
+// A machine in any process that runs its guest by KVM and that someone else started. The process is
+// not asked for anything and need not know of us. The parts: RAM as the process maps it
+// (ram_backing.h), ProcessVcpus, and a pidfd that tells when the process has ended. Nobody tells us
+// what happens to the guest. The layers above notice a reset by the guest's memory. Plugged-in
+// memory and vCPUs are noticed in the process and in the kernel's counts.
 // Writes go around KVM's dirty log, so a migration or snapshot that runs meanwhile may miss them or
 // take them along.
 // Threads: every function may be called from any thread. Does not: end the process, ever.
@@ -40,7 +40,7 @@ class ProcessMachine final : public Machine, private MachineStatus {
   void shut_down() override {}
 
   const std::string& name() const { return name_; }
-  /// Of the kernel in it, as it was found.
+  /// The release of the guest's kernel, as found when we attached.
   const std::string& release() const { return release_; }
 
  private:

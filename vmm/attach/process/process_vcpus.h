@@ -1,12 +1,12 @@
-// The vCPUs of a process that runs its guest by KVM, stopped and looked at without its help: their
-// threads are stopped by ptrace, which makes KVM_RUN return -EINTR, as any signal does.
-// Registers: KVM stores them in the page that it shares with the process (struct kvm_run of
-// linux/kvm.h) whenever KVM_RUN returns, if kvm_valid_regs asks for it; the page is memory of the
-// process like any other, so that a pause asks from outside and takes its wish back. A thread that
-// was not in KVM_RUN when it stopped has no registers to show.
-// Nobody tells of a vCPU that is plugged in: a pause looks at the threads that the process has, and
-// stops those that are new. One that is unplugged has no thread any more, and no registers.
-// Code is written directly: a processor sees what is written to memory, as KVM does.
+// The vCPUs of a process that runs its guest by KVM, stopped and read without the process's help.
+// Their threads are stopped by ptrace, which makes KVM_RUN return -EINTR, as any signal does.
+// Registers: if kvm_valid_regs asks for it, KVM stores them whenever KVM_RUN returns, in the page
+// that it shares with the process (struct kvm_run of linux/kvm.h). That page is ordinary memory of
+// the process. So a pause sets kvm_valid_regs from outside, and restores it afterwards. A thread
+// that was not in KVM_RUN when it stopped has no registers to show. Nobody tells us of a vCPU that
+// is plugged in: a pause looks for new threads of the process and stops them too. An unplugged vCPU
+// has no thread and no registers any more. Code is written directly to memory: a real processor
+// sees such writes.
 // Threads: every function from any.
 #pragma once
 
@@ -54,7 +54,7 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   Result<void> find_plugged();
   void ask_for_registers();
   void cancel_stop_requests();
-  /// Of a thread that is stopped; empty when it shows none.
+  /// The registers that KVM stored for a stopped thread; empty if there are none.
   std::optional<Registers> stored_registers(std::size_t vcpu);
   bool all_show_registers();
 

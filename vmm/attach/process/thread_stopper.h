@@ -1,9 +1,9 @@
-// Stops threads of another process by ptrace(2): seized, interrupted, and let go again, never
-// longer attached than one stop, because whoever is attached would have to pass on every signal.
-// The process need not know, and goes on by itself if we die: what ptrace holds hangs on one
-// thread of ours (its rule), which exists for that and dies with us. Where we are stopped ourselves
-// while they stand, a guardian ends us (vmm/qemu/guardian.h). Used by ProcessVcpus and where
-// vCPU threads are looked for. Does not: know what the threads do.
+// Stops threads of another process by ptrace(2): seizes them, interrupts them, and detaches again
+// after each stop. A tracer that stays attached would have to pass on every signal. If we die, the
+// process runs on: by ptrace's rule all its stopped threads belong to one thread of ours, which
+// exists for that and dies with us. If we are stopped ourselves meanwhile, a guardian ends us
+// (vmm/qemu/guardian.h). Used by ProcessVcpus and by the search for vCPU threads. Does not: know
+// what the threads do.
 // Threads: one caller at a time.
 #pragma once
 

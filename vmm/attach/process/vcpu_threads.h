@@ -1,6 +1,7 @@
-// The vCPU threads of a process that runs a guest by KVM. Nobody tells which they are, and their
-// names say nothing: a vCPU is a descriptor, anon_inode:kvm-vcpu:N, and its thread is the one that
-// sits in ioctl(KVM_RUN) on it. Used by ProcessVcpus and the list of VMs.
+// The vCPU threads of a process that runs a guest by KVM. The process does not tell which threads
+// they are, and the names of threads prove nothing. A vCPU is a descriptor, anon_inode:kvm-vcpu:N;
+// its thread is the one inside ioctl(KVM_RUN) on that descriptor. Used by ProcessVcpus and the list
+// of VMs.
 #pragma once
 
 #include <sys/types.h>
@@ -19,13 +20,13 @@ namespace ringside::vmm {
 
 /// The number N of what a descriptor leads to or a mapping is of.
 std::optional<unsigned> vcpu_number(const std::string& target);
-/// Those that the process has descriptors of.
+/// The numbers of the vCPUs for which the process has descriptors.
 std::set<unsigned> vcpu_numbers(const std::vector<HostProcess::Descriptor>& descriptors);
 /// Whether a system call is ioctl(fd, KVM_RUN).
 bool is_kvm_run(std::int64_t number, std::uint64_t command);
 
-/// Whether a thread is in KVM with a vCPU, or runs and may be; false where whoever runs them holds
-/// them all back.
+/// Whether a thread is in KVM with a vCPU, or runs and may be in KVM. False if the process keeps
+/// all its vCPUs out of KVM.
 bool has_vcpu_in_kvm(const HostProcess& process);
 
 struct VcpuThread {
@@ -34,9 +35,9 @@ struct VcpuThread {
   std::uint64_t run_page = 0;  // where the process has struct kvm_run of it; 0: unknown
 };
 
-/// One a vCPU, in order of their numbers. A thread that is on a CPU just now is stopped once for a
-/// look. Unsupported, with the reason, when there are none, when one's thread is not in KVM (a
-/// guest that its owner has paused), or when two claim to be one.
+/// One thread for each vCPU, by vCPU number. A thread that runs on a CPU at that moment is stopped
+/// once, to see where it is. Unsupported, with the reason, when there are none, when one's thread
+/// is not in KVM (a guest that its owner has paused), or when two claim to be one.
 Result<std::vector<VcpuThread>> find_vcpu_threads(const HostProcess& process,
                                                   ThreadStopper& stopper);
 

@@ -1,6 +1,6 @@
-// The virtual machine monitor that a process is, by its program and command line, and what that
-// says of its guest: for lists and messages. The words are those of its owner; whether they are
-// true is found out elsewhere.
+// Recognises a virtual machine monitor by its program and command line, and reads what these tell
+// of its guest: for lists and messages. The owner of the process chose these words; other code
+// checks whether they are true.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Where a process has its guest's RAM. Nobody is asked: among the memory that the process maps, a
-// Linux is found by its VMCOREINFO and its page tables, and what the kernel says of its own memory
-// tells which guest-physical address lies where. Then it is proven (ram_proof.h), because whoever
-// writes to the wrong place destroys a machine.
-// The guest says it, so it may lie: what it can reach by that are other bytes of the very mapping
-// that it was found in, or of one as large as it says of its own memory.
+// Finds where a process has its guest's RAM, without asking the process. It searches the memory
+// that the process maps for a Linux kernel, by its VMCOREINFO and its page tables. That kernel
+// knows its own memory, which tells where each guest-physical address lies. The result is then
+// proven (ram_proof.h), because a write to the wrong place destroys a machine. The guest may lie
+// about its memory. Such a lie reaches only other bytes of the mapping in which the guest was
+// found, or of a mapping as large as the guest says that its memory is.
 // Known layouts: one mapping, with RAM from 4 GiB on after RAM from 0 on (QEMU, our own VMM); a
 // mapping for each part (Firecracker, Cloud Hypervisor, crosvm); one mapping with a gap (kvmtool).
 // Pure over the copies that it is given. Does not: know how they are made (ram_backing.h), write.
@@ -30,8 +30,8 @@ struct RamCandidate {
   std::uint64_t size() const { return mapping.size(); }
 };
 
-/// The mappings that are large enough for a guest's RAM and can be read and written, neighbours of
-/// one kind joined and each by itself, the largest first; kMostCandidates at most.
+/// The mappings that are large enough for a guest's RAM and can be read and written, the largest
+/// first. Neighbours of one kind appear joined, and also each by itself. At most kMostCandidates.
 inline constexpr std::size_t kMostCandidates = 64;
 std::vector<MemoryMapping> ram_candidates(const std::vector<MemoryMapping>& mappings);
 

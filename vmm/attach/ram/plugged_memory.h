@@ -1,7 +1,7 @@
-// RAM that may be plugged into and out of a QEMU's guest while we look at it: the part of
-// guest-physical memory that the machine keeps for that, with whatever lies in it now, copied from
-// the QEMU process. A read where nothing is known fails, and asks by event_fd() for a new look.
-// Used by MonitoredRam. Threads: read(), write() any; set() one at a time.
+// RAM that may be plugged into and out of a QEMU's guest while we are attached. It covers the part
+// of guest-physical memory that the machine reserves for that, and copies from the QEMU process
+// what is plugged in now. A read where nothing is known fails, and event_fd() then asks for a new
+// look. Used by MonitoredRam. Threads: read(), write() any; set() one at a time.
 // Fire context: as CopiedBytes.
 #pragma once
 

@@ -1,6 +1,7 @@
-// The memory of a process that may be its guest's RAM, opened, and the RAM made of it. A file in
-// memory (memfd, /dev/shm) is opened by the process's own descriptor, and mapped here where it can
-// never shrink, which would kill us; everything else is copied out of the process and into it.
+// Opens the memory of a process that may be its guest's RAM, and makes guest RAM of it. A file in
+// memory (memfd, /dev/shm) is opened by the process's own descriptor. It is mapped here only if it
+// can never shrink: a mapped file that shrinks would kill us. Everything else is copied out of the
+// process and into it.
 // Used by ProcessMachine and the list of VMs. Does not: know where RAM lies (guest_ram.h).
 #pragma once
 

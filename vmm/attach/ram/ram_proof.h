@@ -1,10 +1,11 @@
-// Proof that a layout of RAM is the right one, before anything is written by it: what lies all over
-// memory refers to each other by addresses, and all of it is found where the layout says.
+// Proof that a layout of RAM is the right one, before anything is written by it: structures all
+// over memory refer to each other by address, and each is found where the layout says.
 //   - the list of all tasks, whose nodes lie all over RAM, closes, and each node points back;
 //   - the trampoline of real mode lies in the first megabyte, knows its own address, and its page
-//     directory maps what the kernel's does (the task list alone says nothing of low memory);
+//     directory maps the same as the kernel's (the task list alone proves nothing about low
+//     memory);
 //   - above 4 GiB lies a task or a page table that this layout leads to.
-// Everything is the guest's and may change or lie meanwhile: bounded.
+// Hostile input: everything is the guest's, and may change meanwhile; every walk is bounded.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct KernelOutline {
 /// Unsupported when this kernel does not say, naming what is missing.
 Result<KernelOutline> read_outline(const guest_linux::KernelMemory& kernel);
 
-/// `kernel` is bound to the memory that is to be proven. Unsupported says what is not so.
+/// `kernel` reads through the memory that is to be proven. Unsupported tells which proof failed.
 Result<void> prove_ram(const GuestMemory& memory, const guest_linux::KernelMemory& kernel,
                        const KernelOutline& outline);
 

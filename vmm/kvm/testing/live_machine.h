@@ -22,7 +22,7 @@ namespace ringside::vmm::kvm {
 #define CODE_OF(name) \
   std::span<const unsigned char>(name, static_cast<std::size_t>(name##_end - name))
 
-/// Writes down what it is told.
+/// Records the calls that it gets.
 class RecordingSink : public ExitSink {
  public:
   void on_doorbell(StoppedVcpu&, std::uint32_t value) override {

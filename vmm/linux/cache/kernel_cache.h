@@ -1,18 +1,17 @@
-// Keeps facts about a kernel that take long to find out, in files, from one run to the next. They
-// are for the user who runs us and nobody else: in XDG_CACHE_HOME/ringside, else in
-// HOME/.cache/ringside. A file's name is the kernel's build id, the kind of fact, and the hash of
-// all the guest's bytes from which the fact follows; so a guest that lies about its build id gets
-// the facts of the very bytes that it has, or nothing. The hashes are under a key that lies in the
-// folder (KeyedHash).
-// Symbols and types are not kept, because that would save no time. A kernel's 200,000 symbols are
-// decoded in 8 ms, and to read as many from a file takes 10; types are as compact in the guest as
-// in any file. Either way they are sorted, indexed and linked anew, and the guest's bytes are
+// Keeps facts about a kernel that take long to find out, in files, from one run to the next. Only
+// the user who runs us has access: in XDG_CACHE_HOME/ringside, or else in HOME/.cache/ringside. A
+// file's name is the kernel's build id, the kind of fact, and a hash of all the guest's bytes from
+// which the fact follows. So a guest that lies about its build id gets the facts of the bytes that
+// it has, or nothing. The hashes are under a key that lies in the folder (KeyedHash).
+// Symbols and types are not kept, because that would save no time. Decoding a kernel's 200,000
+// symbols takes 8 ms, and reading them from a file takes 10 ms. Types are as compact in the guest
+// as in any file. Both would still have to be sorted, indexed and linked, and the guest's bytes
 // copied for the hash.
 //
 // Hostile files: the folder and each file must be the user's own and nobody else's to write, no
-// links are followed, and the content must have the hash under our key. Its readers check it all
-// the same, as strictly as bytes of a guest. A file that is wrong in any way counts as not there.
-// Bounded: kMostFiles, kMostBytes; those that were used longest ago go.
+// links are followed, and the content must have the hash under our key. Its readers still check it
+// as strictly as bytes of a guest. A file that is wrong in any way counts as missing. Bounded by
+// kMostFiles and kMostBytes; the files that were used longest ago are removed.
 // Threads: any; several processes may use a folder.
 #pragma once
 
@@ -39,7 +38,7 @@ class KernelCache {
   /// RINGSIDE_CACHE is "off", and where there can be none: no home, or a folder that others may
   /// write to.
   static std::optional<KernelCache> of_user(std::string_view kernel);
-  /// Where of_user() has it; empty without a home.
+  /// The folder that of_user() uses; empty if the user has no home.
   static std::string folder_of_user();
   /// Makes the folder, and those above it, when they are not there. Error: why it is not used.
   static Result<KernelCache> open(const std::string& folder, std::string_view kernel);

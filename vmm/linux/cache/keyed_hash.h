@@ -1,12 +1,12 @@
-// A hash under a secret key. Without the key nobody can make two byte strings that have one hash
-// but by luck, of however many: the chance is below 2^-60 a pair. So it proves that
-// bytes of a guest are those of another time, and that a file is one that we have written, at some
-// 10 GB a second: a cryptographic hash without a key takes longer than what is looked up by it.
-// Construction: NH over blocks of 1 KiB (Black and others, "UMAC: Fast and Secure Message
-// Authentication", 1999; here of 64-bit words), then two polynomials of the blocks' values modulo
-// 2^61 - 1 (Carter and Wegman), with the length last.
-// Not libhighwayhash: nobody has broken that, but the bound above is proved.
-// Not for what is shown to others: hashes that are known give the key away.
+// A hash under a secret key. Without the key, two byte strings have the same hash only by chance:
+// below 2^-60 for each pair. So an equal hash proves that a guest has the same bytes as before, or
+// that we have written a file. It hashes some 10 GB a second. A cryptographic hash without a key
+// would take longer than the search that the cache saves. Construction: NH over blocks of 1 KiB
+// (Black and others, "UMAC: Fast and Secure Message Authentication", 1999; here of 64-bit words),
+// then two polynomials of the blocks' values modulo 2^61 - 1 (Carter and Wegman), with the length
+// last.
+// Not libhighwayhash: nobody has broken it, but only the bound above is proved. Do not show the
+// hashes to others: known hashes reveal the key.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class KeyedHash {
   void add_value(const T& value) {
     add(std::as_bytes(std::span(&value, 1)));
   }
-  /// Of all that was added; nothing may be added after it.
+  /// The hash of everything that was added; nothing may be added after it.
   HashValue finish();
 
  private:

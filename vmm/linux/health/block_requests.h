@@ -1,8 +1,8 @@
-// Requests that disks have been given and have not answered.
+// Finds the requests that disks were given and have not answered yet.
 // Source: every block device is an inode of blockdev_superblock (block/bdev.c), which lies after
-// its struct block_device in a struct bdev_inode; bd_disk leads to the gendisk, its queue and the
-// tags of blk-mq: tag_set->tags[hardware queue]->rqs[tag] is the request that has the tag while its
-// state is MQ_RQ_IN_FLIGHT (block/blk-mq.h, include/linux/blk-mq.h). Its age: jiffies since
+// its struct block_device in a struct bdev_inode; bd_disk points at the gendisk, with its queue and
+// the tags of blk-mq: tag_set->tags[hardware queue]->rqs[tag] is the request that has the tag while
+// its state is MQ_RQ_IN_FLIGHT (block/blk-mq.h, include/linux/blk-mq.h). Its age: jiffies since
 // `deadline` less `timeout`. I/O that waits in a scheduler or has no request (device mapper,
 // loop) is in the disk's statistics, disk_stats.in_flight of each CPU. Used by examine() and
 // StorageWatch. Hostile input: bounded.

@@ -1,8 +1,8 @@
 // The guest's own clocks as its memory shows them: the run queues' (sched_clock(), nanoseconds
-// since boot) and jiffies. Both stand still where no CPU takes timer interrupts: what is measured
-// by them is at least so long. A CPU whose next timer is overdue by the clock that the others tick
-// takes no interrupts; its run queue's clock may go on meanwhile, for others wake tasks there.
-// Source: struct rq (kernel/sched/sched.h); INITIAL_JIFFIES (include/linux/jiffies.h);
+// since boot) and jiffies. Both stand still while no CPU takes timer interrupts, so a time that
+// they measure is a lower bound. A CPU takes no interrupts if its next timer is overdue by the
+// clock that the other CPUs advance. Its run queue's clock may still go on, because other CPUs wake
+// tasks there. Source: struct rq (kernel/sched/sched.h); INITIAL_JIFFIES (include/linux/jiffies.h);
 // tick_next_period (kernel/time/tick-common.c) and hrtimer_cpu_base.expires_next
 // (include/linux/hrtimer.h), both CLOCK_MONOTONIC.
 // Used by the parts of a health report.

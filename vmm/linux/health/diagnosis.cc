@@ -17,9 +17,9 @@ using Mode = VcpuReport::Mode;
 
 constexpr std::uint64_t kLongRealtime = kSecond / 10;
 constexpr std::uint64_t kLongGracePeriod = 10 * kSecond;
-/// A kill so short ago is of what ails the guest now.
+/// A kill within this time counts as a sign of what is wrong now.
 constexpr std::uint64_t kRecentKill = 10 * kSecond;
-/// So many tasks a CPU are told of; more than that many no run queue has.
+/// Queued tasks for each CPU that count as a crowd; and a bound, which no real run queue reaches.
 constexpr std::uint64_t kCrowd = 4, kMostQueued = 1 << 22;
 
 std::string name_of_task(const Task& task) {
@@ -169,7 +169,7 @@ void Judge::judge_panic() {
 }
 
 void Judge::judge_interrupts() {
-  if (report_.panic || report_.stopped_by) return;  // a panic halts the others so
+  if (report_.panic || report_.stopped_by) return;  // a panic halts the other CPUs like this
   for (const VcpuReport& vcpu : report_.vcpus) {
     const CpuReport* runs = cpu(vcpu.cpu);
     if (vcpu.mode != Mode::Kernel || vcpu.interrupts_on) continue;
@@ -184,7 +184,7 @@ void Judge::judge_interrupts() {
   }
 }
 
-/// Of CPUs that would take the interrupt: those with interrupts off are told already.
+/// Only of CPUs that would take the interrupt; CPUs with interrupts off are named already.
 void Judge::judge_timers() {
   if (report_.panic || report_.stopped_by) return;
   for (const CpuReport& each : report_.cpus) {
@@ -342,8 +342,8 @@ std::string Judge::where_is(const CpuReport& runs) const {
   return {};
 }
 
-/// One that takes interrupts and still gives up its CPU to nobody, before the watchdog says so:
-/// what runs in user mode is preempted.
+/// A task that takes interrupts and does not give up its CPU, before the watchdog complains. Only
+/// kernel code can do that: a task in user mode is preempted.
 void Judge::judge_kernel_spin() {
   if (report_.panic || report_.stopped_by) return;
   for (const CpuReport& each : report_.cpus) {
@@ -369,7 +369,7 @@ void Judge::judge_realtime() {
     if (!each.running || each.is_idle || !each.running->task.is_realtime()) continue;
     const auto starving = std::ranges::count_if(
         report_.starving, [&](const TaskReport& task) { return task.task.cpu == each.cpu; });
-    // Since 6.12 others get a twentieth of each second even so, and nobody starves for long.
+    // Since 6.12 other tasks still get a twentieth of each second, so nobody starves for long.
     const bool keeps = each.running->task.since.value_or(0) >= kLongRealtime;
     const std::uint64_t others = each.queue_length.value_or(1) - 1;
     if (starving == 0 && (!keeps || others == 0 || others >> 63 != 0)) continue;
@@ -393,7 +393,7 @@ void Judge::judge_rcu() {
   add(Kind::RcuStall, std::move(text));
 }
 
-/// The kernel gives work to no others.
+/// The kernel gives work only to these.
 std::size_t Judge::online_cpus() const {
   return static_cast<std::size_t>(std::ranges::count_if(report_.cpus, &CpuReport::is_online));
 }

@@ -1,5 +1,5 @@
-// The meaning of a health report: the likely causes of a guest that hangs, the likeliest first.
-// Rules over a report's facts, and nothing else.
+// Diagnoses a health report: why the guest probably hangs, the likeliest cause first. It only
+// applies rules to the facts of the report.
 // Used by examine(). Pure.
 #pragma once
 

@@ -1,8 +1,8 @@
-// A health report of a guest: what each CPU does, who waits for what and who holds it, and what the
-// kernel knows of its own troubles, with the likely cause. From memory and registers alone: nothing
-// enters the guest, and it works on one that answers nothing. Registers and the stacks of what runs
-// are read in one short pause; all else while the guest goes on, so that tasks may have moved
-// meanwhile, but not those that hang.
+// A health report of a guest: what each CPU does, which task waits for what and who holds it, the
+// kernel's own signs of trouble, and the likely cause. It is made from memory and registers alone:
+// nothing enters the guest, so it works for a guest that does not respond. Registers and the stacks
+// of running tasks are read in one short pause. Everything else is read while the guest runs. Tasks
+// may move meanwhile, but not the ones that hang.
 // Used by the command `why`.
 #pragma once
 
@@ -17,9 +17,9 @@
 
 namespace ringside::guest_linux {
 
-/// A saved guest is as it was. One that runs is looked at twice where what was seen may be nothing:
-/// after 50 ms where a vCPU has interrupts off, and for up to some seconds where an interrupt or a
-/// timer seems to be lost.
+/// A saved guest does not change. A guest that runs is looked at twice if a sign may be harmless:
+/// after 50 ms if a vCPU has interrupts off, and for up to some seconds if an interrupt or a timer
+/// seems to be lost.
 enum class GuestSource : std::uint8_t { Saved, Runs };
 
 /// How a guest is looked at.

@@ -1,5 +1,5 @@
-// The last lines of the kernel's log, from its ring buffer, also where no console shows them.
-// Source: struct printk_ringbuffer (kernel/printk/printk_ringbuffer.h and .c; since 5.10):
+// The last lines of the kernel's log, from its ring buffer. No console need show them. Source:
+// struct printk_ringbuffer (kernel/printk/printk_ringbuffer.h and .c; since 5.10):
 //   descriptors  2^count_bits of struct prb_desc, and as many printk_info beside them; a
 //                descriptor's index is its id modulo their number; the two top bits of state_var
 //                say 0 reserved, 1 committed, 2 finalized, 3 reusable, the others are the id

@@ -1,5 +1,5 @@
-// The kernel's own knowledge of its troubles: a panic, RCU's grace period, soft lockups, frozen
-// file systems, load.
+// The kernel's own signs of trouble: a panic, RCU's grace period, soft lockups, frozen file
+// systems, load.
 // Source: panic_cpu (kernel/panic.c); rcu_state (kernel/rcu/tree.h); watchdog_touch_ts, in units of
 // 2^30 ns (kernel/watchdog.c); super_blocks and s_writers.frozen (include/linux/fs.h); avenrun,
 // with 11 bits of fraction (kernel/sched/loadavg.c). Used by examine(). Hostile input: bounded.
@@ -17,8 +17,7 @@ namespace ringside::guest_linux {
 
 /// `log` is where the reason stands.
 std::optional<PanicReport> read_panic(const KernelView& view, const std::vector<LogLine>& log);
-/// Of a kernel that started its crash kernel: a panic's words, or those of the fault that led
-/// there.
+/// Why a kernel started its crash kernel: the message of its panic, or of the fault that led to it.
 std::string crash_reason(const std::vector<LogLine>& log);
 /// The task that was killed last for want of memory, into `memory`. `now`: since boot.
 void read_last_kill(const std::vector<LogLine>& log, std::optional<std::uint64_t> now,

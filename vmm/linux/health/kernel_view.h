@@ -61,7 +61,7 @@ class KernelView {
   /// Up to its NUL or `most` characters, printable.
   std::string text(GuestVirt at, std::size_t most) const;
 
-  /// Of vmlinux.
+  /// The address of a symbol of vmlinux.
   std::optional<GuestVirt> symbol(std::string_view name) const;
   template <class T>
   std::optional<T> variable(std::string_view name) const {

@@ -1,4 +1,4 @@
-// The health report of a guest: plain data, as it was read; what could not be told is empty.
+// The health report of a guest: plain data, as it was read. A fact that could not be read is empty.
 // Made by examine() (health.h), judged by diagnose() (diagnosis.h), printed by the command `why`.
 // All times are nanoseconds, all texts are printable.
 #pragma once

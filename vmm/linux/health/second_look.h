@@ -1,10 +1,9 @@
-// The second look at a guest that runs: whether what may be nothing is something. An interrupt
-// between CPUs is on its way for a moment, and a timer is due before it is taken; an idle guest
-// shows no more of its clock than when it was moved on last. So those are watched by the host's
-// clock until they are settled: not at all where nothing is suspicious, for a second where an idle
-// CPU has a call in its queue, and for some seconds where the guest's clock seems to stand still.
-// Source: call_single_queue (kernel/smp.c), a list of struct __call_single_data
-// (include/linux/smp_types.h).
+// The second look at a guest that runs: tells trouble from normal delays. An interrupt between CPUs
+// takes a moment to arrive, a timer is due before it is taken, and an idle guest does not advance
+// its clock. So such signs are watched by the host's clock: for a second if an idle CPU has a call
+// in its queue, and for some seconds if the guest's clock seems to stand still. If nothing is
+// suspicious, there is no second look. Source: call_single_queue (kernel/smp.c), a list of struct
+// __call_single_data (include/linux/smp_types.h).
 // Used by examine().
 #pragma once
 

@@ -1,7 +1,7 @@
-// Whether a guest's storage answers. A stop by QEMU's monitor waits until every request that the
-// guest has in flight has ended (its block layer drains): of a guest whose storage hangs it would
-// come when nobody expects it any more, and the monitor serves nobody meanwhile. So those who pause
-// a running guest by a monitor ask here first. Threads: one at a time.
+// Whether a guest's storage answers. A stop by QEMU's monitor first waits until every request in
+// flight has ended (the block layer drains). If the storage hangs, the stop comes much too late,
+// and the monitor serves nobody meanwhile. So code that pauses a running guest by a monitor asks
+// here first. Threads: one at a time.
 #pragma once
 
 #include <chrono>

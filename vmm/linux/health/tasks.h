@@ -1,8 +1,8 @@
 // All tasks of a guest, processes and threads, as its kernel lists them, and their kernel stacks.
 // Source: struct task_struct (include/linux/sched.h), whose state is `__state` since 5.14; the
 // lists init_task.tasks and signal->thread_head; struct inactive_task_frame
-// (arch/x86/include/asm/switch_to.h), which is what a task that does not run has left on its stack.
-// Used by examine(). Hostile input: lists are bounded and may close early, each task counts once.
+// (arch/x86/include/asm/switch_to.h), which a task that does not run has at the top of its stack.
+// Used by examine(). Hostile input: lists are bounded and may end early; each task counts once.
 #pragma once
 
 #include <optional>
@@ -37,10 +37,11 @@ class Tasks {
   /// A task by its address alone: the idle tasks are in no list.
   std::optional<Task> read(GuestVirt address) const;
 
-  /// Of a task that does not run.
+  /// The kernel stack of a task that does not run.
   std::vector<Frame> sleeping_stack(const Task& task) const;
   std::vector<Frame> running_stack(const Registers& registers) const;
-  /// Where its saved registers begin; empty when it cannot be read or lies outside of its stack.
+  /// Where the task's saved registers begin; empty if that cannot be read, or lies outside of its
+  /// stack.
   std::optional<GuestVirt> saved_stack_pointer(const Task& task) const;
   /// Bytes of a task's kernel stack.
   std::uint64_t stack_bytes() const { return stack_bytes_; }
@@ -63,7 +64,8 @@ class Tasks {
   std::vector<Task> tasks_;
   std::unordered_map<std::uint64_t, std::size_t> by_address_;
   bool complete_ = true;
-  /// Of all walks together: each of many processes may have the same threads, without end.
+  /// A limit for all walks together: a hostile guest could let each of many processes have the same
+  /// endless list of threads.
   std::size_t steps_left_ = 2 * kMost;
 };
 

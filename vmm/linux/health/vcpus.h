@@ -1,6 +1,6 @@
-// The state of a guest's vCPUs: where each is, with interrupts on or off, which of Linux's CPUs it
-// is, and what that CPU runs, with its stack.
-// Source: struct rq (kernel/sched/sched.h); the Intel SDM for what a vCPU is in after reset.
+// The state of a guest's vCPUs: where each one is, whether its interrupts are on, which of Linux's
+// CPUs it is, and the task that it runs, with its stack. Source: struct rq (kernel/sched/sched.h);
+// the Intel SDM for the state after reset.
 // Used by examine(), in a pause.
 #pragma once
 

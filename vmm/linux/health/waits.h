@@ -1,15 +1,15 @@
 // The waits of tasks that sleep in the kernel: what each waits for, and who holds it.
 // A lock is found by what the waiter itself has on its stack: a struct mutex_waiter or rwsem_waiter
 // (kernel/locking/mutex.h, rwsem.c), or for a per-CPU rw-semaphore a wait_queue_entry
-// (kernel/locking/percpu-rwsem.c), is linked with the other waiters' into the list of the lock. The
-// one node of that list that is on no waiter's stack is the lock's own. Where locks have no list
-// head any more (since 7.1), the lock is the word on the stack that leads back to the waiters. Some
-// kernels say it themselves: task_struct's blocker (6.16) or blocked_on.
+// (kernel/locking/percpu-rwsem.c), is linked with those of the other waiters into the list of the
+// lock. The one node of that list that is on no waiter's stack is the lock's own. Since 7.1 locks
+// have no list head; there, the lock is the word on the stack that points back to the waiters. Some
+// kernels name the lock themselves: task_struct's blocker (6.16) or blocked_on.
 // Owners: mutex.owner and rw_semaphore.owner, whose low bits are flags.
 // Of real-time kernels (PREEMPT_RT) mutexes, rw-semaphores and spin locks that sleep are rt_mutexes
-// (kernel/locking/rtmutex_common.h, include/linux/rwbase_rt.h): the task says itself which waiter
-// it has (pi_blocked_on), and the waiter which lock. A writer that waits for readers has no waiter:
-// it holds the semaphore's rt_mutex already. Used by examine(). Hostile input: lists are bounded, a
+// (kernel/locking/rtmutex_common.h, include/linux/rwbase_rt.h): the task points at its waiter
+// (pi_blocked_on), and the waiter at its lock. A writer that waits for readers has no waiter: it
+// holds the semaphore's rt_mutex already. Used by examine(). Hostile input: lists are bounded, a
 // lock is believed only when its list closes and its owner is a task.
 #pragma once
 
@@ -28,7 +28,7 @@ class Waits {
   /// All must outlive this. `frozen`: the file systems that are.
   Waits(const KernelView& view, const Tasks& tasks, const std::vector<FilesystemReport>& frozen);
 
-  /// Of a task that sleeps, by its stack.
+  /// The wait of a task that sleeps, by its stack.
   Wait find(const Task& task, const std::vector<Frame>& stack) const;
 
  private:
@@ -62,15 +62,16 @@ class Waits {
   const std::vector<FilesystemReport>& frozen_;
   Shape mutex_, rw_semaphore_, percpu_;
   std::optional<Field> blocker_, blocked_on_;
-  /// Of rt_mutexes: a task's waiter, the waiter's task and lock, the lock's owner; where it lies in
-  /// a rw-semaphore, and how many readers that has. Without the last two this is no real-time
-  /// kernel.
+  /// Members for rt_mutexes: a task's waiter, the waiter's task and lock, the lock's owner, the
+  /// rt_mutex in a rw-semaphore, and the count of its readers. A kernel without the last two is not
+  /// a real-time kernel.
   struct RtMutex {
     std::optional<Field> waiter, task, lock, owner, in_semaphore, readers;
   };
   RtMutex rt_;
   std::uint64_t super_block_bytes_;
-  /// Of all lists of waiters together: many words of a stack may each lead to a long one.
+  /// A limit for all lists of waiters together: many words of a stack may each point at a long
+  /// list.
   mutable std::size_t steps_left_ = 1 << 21;
 };
 

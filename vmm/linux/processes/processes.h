@@ -3,8 +3,8 @@
 // dentry, vm_area_struct, and the maple tree of a process's mappings (include/linux/maple_tree.h,
 // since 6.1).
 // Used by UserNames. Does not: look into the process's own memory (user_elf.h).
-// Hostile input, and the guest runs meanwhile: walks are bounded, ranges only narrow, and entries
-// that contradict their node are skipped.
+// Hostile input, and the guest runs meanwhile: walks are bounded, ranges can only get narrower, and
+// entries that contradict their node are skipped.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,8 @@ class DynamicSymbols {
     std::string_view name;     // owned by the table; printable
     std::uint64_t offset = 0;  // into the symbol
   };
-  /// The symbol that covers this place. Of several that begin at the same one: a function, then
-  /// that with the fewest leading underscores, then the shortest name.
+  /// The symbol that covers this place. If several begin at the same place: a function first, then
+  /// the one with the fewest leading underscores, then the shortest name.
   std::optional<Found> at(std::uint64_t distance) const;
 
  private:

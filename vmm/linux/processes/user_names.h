@@ -36,9 +36,9 @@ class UserNames {
   /// Null where the kernel's types or symbols do not describe its processes. Both must outlive the
   /// result.
   static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
-  /// A look at a process is good for `fresh`; for an address in no known file, for a hundredth of
-  /// that. `most_bytes`: of symbols in all. One look reads a fourth of it at most; when all take
-  /// more, the next look forgets all processes.
+  /// A look at a process is valid for `fresh`; for an address in no known file, for a hundredth of
+  /// that. `most_bytes` limits the bytes of all symbols. One look reads at most a fourth of it. If
+  /// all looks exceed it, the next one forgets all processes.
   UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
             std::size_t most_bytes)
       : access_(std::move(access)),

@@ -1,6 +1,6 @@
-// Copies the ORC tables (stack_tables.h) of a running guest: vmlinux's, which lie between two
-// symbols each, and a module's, of which its struct module tells (arch_module's orc_unwind_ip,
-// orc_unwind and num_orcs). Hostile input: counts are bounded. Fire context: no.
+// Copies the ORC tables (stack_tables.h) of a running guest: vmlinux's, which lie between pairs of
+// symbols, and a module's, which its struct module names (arch_module's orc_unwind_ip, orc_unwind
+// and num_orcs). Hostile input: counts are bounded. Fire context: no.
 #pragma once
 
 #include <cstdint>

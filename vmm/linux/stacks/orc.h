@@ -1,9 +1,9 @@
-// The entries of Linux's ORC tables, which say how each piece of kernel text leaves its frame
+// The entries of Linux's ORC tables, which describe the stack frame at each piece of kernel text
 // (arch/x86/include/asm/orc_types.h, Documentation/arch/x86/orc-unwinder.rst).
 //   __start_orc_unwind_ip[]  s32: pc = address of the entry itself + value, sorted by pc
 //   __start_orc_unwind[]     s16 sp_offset, s16 bp_offset, u16 flags; for a module both arrays are
 //                            in struct module's arch.{orc_unwind_ip,orc_unwind,num_orcs}
-//   flags   bits 0-3 sp register, 4-7 bp register, then, which differs (OrcForm):
+//   flags   bits 0-3 sp register, 4-7 bp register; the rest differs by form (OrcForm):
 //           4.14 to 6.2  type 8-9 {call, regs, partial regs}, end 10
 //           6.3          type 8-9, signal 10, end 11
 //           6.4 to 7.0   type 8-10 {undefined, end, call, regs, partial regs}, signal 11

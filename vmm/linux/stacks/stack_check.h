@@ -1,9 +1,9 @@
 // Finds out whether anything in a paused guest is in the middle of a piece of code: a vCPU, or a
-// task that sleeps or was preempted there and will go on. For code that is to be taken away. All
-// words of each stack are read: if none leads into the code, nothing can return there. A word that
-// does may be left over from an earlier call; the unwinder decides, and in doubt the task counts as
-// inside. The run queues prove that all tasks are known: they have no more runnable tasks than the
-// lists that were followed.
+// task that sleeps or was preempted there and will go on. Used before such code is taken away. All
+// words of each stack are read: if none points into the code, nothing can return there. A word that
+// points into it may be left over from an earlier call: the unwinder decides, and in doubt the task
+// counts as inside. The run queues prove that all tasks are known: they have no more runnable tasks
+// than the lists that were followed.
 // Layouts come from the kernel's own types: task_struct, signal_struct, rq, inactive_task_frame.
 // Used to take the shim out of a guest, and to prove that nobody stands in the middle of
 // instructions that one jump is to replace. Hostile input: lists are bounded and may not close.
@@ -37,8 +37,8 @@ struct StackCheckLayout {
   static Result<StackCheckLayout> from(const TypeGraph& types);
 };
 
-/// Somebody that may be inside, and the addresses there that it stands at or returns to: at least
-/// those, for words that earlier calls have left count as well.
+/// A vCPU or task that may be inside, and the addresses in the code at which it stands or to which
+/// it returns. There may be too many addresses: words that earlier calls have left count as well.
 struct CodeUser {
   std::string name;  // "task 12 (dd)", "vCPU 0"
   std::vector<GuestVirt> places;

@@ -1,6 +1,6 @@
-// The ORC tables of a kernel and its modules (orc.h), copied and sorted: the frame at each piece of
-// kernel text. Text without a table, of a kernel without ORC (CONFIG_UNWINDER_FRAME_POINTER) or of
-// such a module, has frames by frame pointer.
+// The ORC tables of a kernel and its modules (orc.h), copied and sorted: they describe the frame at
+// each piece of kernel text. Text without a table (CONFIG_UNWINDER_FRAME_POINTER, or a module that
+// was built so) is unwound by frame pointers.
 // Filled by load_stack_tables.h, walked by stack_walk.h. Does not: read guests.
 // Fire context: is_text(), find() and original() yes; changing it no.
 #pragma once

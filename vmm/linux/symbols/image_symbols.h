@@ -1,6 +1,6 @@
-// Reads a kernel's own symbol table out of its image. VMCOREINFO tells its place (6.0 and later),
-// or it is found by its shape. Used by Kernel::discover, and where a few symbols are needed before
-// that.
+// Reads a kernel's own symbol table out of its image. VMCOREINFO tells the table's place (6.0 and
+// later); otherwise the table is found by its form. Used by Kernel::discover, and by code that
+// needs a few symbols before that.
 #pragma once
 
 #include <string_view>

@@ -1,10 +1,10 @@
-// The text that a kernel keeps its own kprobes from: NOKPROBE_SYMBOL(), and the sections
-// .entry.text, .noinstr.text and .kprobes.text, of the kernel and its modules. Source
-// (kernel/kprobes.c, since 3.16):
+// The text in which a kernel allows no kprobes: NOKPROBE_SYMBOL(), and the sections .entry.text,
+// .noinstr.text and .kprobes.text, of the kernel and its modules. Source (kernel/kprobes.c, since
+// 3.16):
 //   kprobe_blacklist: struct list_head of struct kprobe_blacklist_entry {list, start_addr,
 //   end_addr}
-// Offsets are the guest's own types'. Used where a function has no ftrace site that would say as
-// much. Hostile input: the list may be cyclic, endless or torn; the walk is bounded.
+// Offsets are the guest's own types'. Used for functions without an ftrace site. Hostile input: the
+// list may be cyclic, endless or torn; the walk is bounded.
 #pragma once
 
 #include <vector>

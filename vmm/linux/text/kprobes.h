@@ -45,10 +45,11 @@ struct Kprobe {
   KprobeBytes original(const KprobeBytes& now) const;
 };
 
-/// Of kprobes in the order of their addresses: those whose bytes reach to `at` or stand behind it.
+/// `kprobes` are in the order of their addresses. Returns those whose bytes reach `at` or lie
+/// behind it.
 std::span<const Kprobe> kprobes_from(std::span<const Kprobe> kprobes, GuestVirt at);
-/// Whether one of them has changed, or may yet change, one of these bytes: the kernel may make a
-/// jump of five bytes of its kprobe, and then keeps the bytes that it finds there as the original
+/// Whether one of them has changed, or may still change, one of these bytes. The kernel may turn a
+/// kprobe into a jump of five bytes, and then keeps the bytes that it finds there as the original
 /// ones. So no int3 of ours may stand among them.
 bool has_kprobe(std::span<const Kprobe> kprobes, GuestVirt at, std::size_t size);
 

@@ -4,8 +4,8 @@
 //   struct static_call_site  { s32 addr, key; }                8 bytes, addr relative to itself
 //   struct exception_table_entry { s32 insn, fixup, data; }   12 bytes, insn relative to itself
 // (x86-64: jump labels since 4.19, static calls since 5.10, exception table since 5.7... data
-// names the handler). A table that the kernel has but that cannot be found or read is an error: its
-// places must not be probed.
+// names the handler). It is an error if the kernel has a table that cannot be found or read,
+// because its places must not be probed.
 // Used by Kernel, for vmlinux and for each module. Hostile input: entries that do not point into
 // text are skipped (init text is freed).
 #pragma once

@@ -2,8 +2,8 @@
 // vmlinux in a bzImage's payload. The decompressor applies it backwards from its end
 // (arch/x86/boot/compressed/misc.c, handle_relocations(); written by arch/x86/tools/relocs.c):
 //   0, 64-bit places..., 0, inverse 32-bit places..., 0, 32-bit places...     s32 each, linked
-// Since Linux 6.15 there is no inverse list. Applied, it makes the file's bytes those of a moved
-// kernel.
+// Since Linux 6.15 there is no inverse list. Applying the table turns the file's bytes into those
+// of a moved kernel.
 // Used by the kernel from a file. Pure. Hostile input: a table with a place outside of the image is
 // ignored.
 // Fire context: apply() yes.

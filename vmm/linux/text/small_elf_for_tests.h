@@ -1,4 +1,4 @@
-// Writes a small ELF executable, such as the tests of vmm/linux take for a kernel.
+// Writes a small ELF executable, which the tests of vmm/linux use as a kernel.
 // Not linked into the product.
 #pragma once
 

@@ -29,7 +29,7 @@ struct StaticTracepoint {
   std::uint16_t module = 0;       // index into SymbolTable::modules()
 };
 
-/// A kernel and its modules have some 2,000; ids are reserved for so many.
+/// Ids are reserved for this many; a kernel and its modules have some 2,000.
 inline constexpr std::uint32_t kMostStaticTracepoints = 1 << 14;
 
 /// All of vmlinux and then of each module, in the order of their tables. Unsupported: this kernel

@@ -1,6 +1,6 @@
-// Types of the kernel's variables. The BTF of newer kernels has them; others have only those of
-// per-CPU variables, so this knows the variables that tracing programs ask for. Used by the
-// compiler's environment. Does not: know whether a guest has the variable.
+// Types of the kernel's variables. The BTF of newer kernels has them all. Other kernels have only
+// those of per-CPU variables, so this has a table of variables that tracing programs use. Used by
+// the compiler's environment. Does not: know whether a guest has the variable.
 #pragma once
 
 #include <optional>
