@@ -1,20 +1,22 @@
-/* The layout shared by the shim (guest) and the host: one region of guest RAM that nobody else
- * uses. C11 and C++; fixed widths; every field names its writer. Compiled, with its asserts, on
- * both sides. Bump SHIM_VERSION on any change; the host refuses a shim image that differs.
+/* The layout that the shim (in the guest) and the host share: one region of guest RAM that nobody
+ * else uses. C11 and C++; fixed widths; the comment of each field names its writer. Both sides
+ * compile this file with its asserts. Bump SHIM_VERSION on any change; the host refuses a shim
+ * image of another version.
  *
- * The parts of the region, each at a page's start. The header tells their addresses and sizes,
- * which vmm/shim/ decides:
+ * The region has these parts, each at the start of a page. vmm/shim/ decides their addresses and
+ * sizes, and the header has them:
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
- *   slots   displaced instructions, each after     read + execute; the host writes them
- *           what its int3 or jump has replaced
+ *   slots   displaced instructions; before each,   read + execute; the host writes them
+ *           the bytes that its int3 or jump replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *
- * No word is written by both sides in turn, so the host needs no compare-and-swap and may reach the
- * region by copies. It must read a head before the box and again after it, and write `answered`
- * alone and last. A copy of both at once it may make in either direction: then a box is of the
- * claim that it names, which the guest writes last, and at the end of what it writes of the box.
+ * Each word has one writer, so the host needs no compare-and-swap and may reach the region by
+ * copies. The host reads a head, then the box, then the head again. It writes `answered` alone and
+ * last. It may also copy heads and boxes in one call, in either direction of addresses. Then the
+ * word `claim` of a box tells which claim the copy of the box belongs to: the guest writes `claim`
+ * last, and it lies at the end of what the guest writes of a box.
  */
 #ifndef GUEST_SHIM_MAILBOX_ABI_H
 #define GUEST_SHIM_MAILBOX_ABI_H
@@ -32,10 +34,10 @@
 #define SHIM_CODE_SIZE SHIM_PAGE
 #define SHIM_MAILBOXES SHIM_U(64)
 
-/* In the data part. Heads count down to where boxes begin, and boxes count up from there: those of
- * the first n mailboxes are one range, so that one copy fetches them. To copy from one page takes
- * less than from two, so those of the first SHIM_NEAR_MAILBOXES, which is more than most machines
- * have vCPUs, lie on one page. */
+/* In the data part. Heads lie below SHIM_BOXES, the first one highest; boxes lie above it, the
+ * first one lowest. So the heads and boxes of the first n mailboxes are one range, and one copy
+ * fetches them. A copy from one page is quicker than one from two pages. So the heads and boxes of
+ * the first SHIM_NEAR_MAILBOXES lie on one page; most machines have fewer vCPUs than that. */
 #define SHIM_HEADS SHIM_U(0x400)
 #define SHIM_HEAD_SHIFT 6
 #define SHIM_HEAD_SIZE SHIM_U(64) /* 1 << SHIM_HEAD_SHIFT: a cache line */
@@ -47,30 +49,32 @@
 #define SHIM_NEAR_MAILBOXES SHIM_U(12)
 #define SHIM_DATA_SIZE SHIM_U(0x6000)
 
-/* The table is open-addressed: its first entry for an address is
- * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32, then linear. An entry
- * is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are never
- * removed, so that no walk breaks off. One with slot offset 0 is disabled: an int3 there is not
- * ours, or no longer; if there is none, a trap that began before resumes at the address itself. An
- * entry is disabled before its int3 is written, and where a jump of ours stands. */
+/* The table is an open-addressed hash table. The first entry to try for an address is
+ * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
+ * An entry is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are
+ * never removed, because a search ends at an empty entry. An entry with slot offset 0 is disabled:
+ * an int3 at its address is not ours, or not ours any more. If there is no int3, a trap that began
+ * earlier resumes at the address itself. An entry is disabled until its int3 is written, and while
+ * a jump of ours stands there. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 
-/* A jump that stands in the text in an int3's stead leads to the middle of its record, among the
- * slots: the low half of its address, the bytes of the text that it has replaced, and then
- *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; what the jump has displaced; a jump back
- * The shim finds the address by where the call returns to. */
+/* A jump that stands in the text instead of an int3 leads into its record, among the slots. The
+ * record is: the low half of the jump's address, the bytes of text that the jump replaced, and
+ * then, where the jump leads,
+ *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; the displaced instructions; a jump back
+ * The return address of the call tells the shim which record it is. */
 #define SHIM_JUMP_BYTES 5
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
 
-/* An entry in the list of faults, three words among the slots that the host writes. */
-#define SHIM_FAULT_NEXT 0   /* address of the next entry; 0: there is none */
+/* An entry in the list of faults: three words among the slots, written by the host. */
+#define SHIM_FAULT_NEXT 0   /* address of the next entry; 0: this is the last */
 #define SHIM_FAULT_SLOT 8   /* address of an instruction in a slot */
-#define SHIM_FAULT_PLACE 16 /* where the kernel knows how to mend its fault */
+#define SHIM_FAULT_PLACE 16 /* its own address, which is in the kernel's exception table */
 
-/* The code of two special slots (slot_code.S): its size, and where in it the instruction ends that
- * names the word `left` of struct shim_control, or the word that leads to the first fault. */
+/* The code of two special slots (slot_code.S): its size, and the end of the instruction in it that
+ * uses a word elsewhere: `left` of struct shim_control, or the word with the first fault. */
 #define SHIM_KEXEC_NOTICE_LEFT_END 11
 #define SHIM_KEXEC_NOTICE_BYTES 22
 #define SHIM_FAULT_SEARCH_FIRST_END 9
@@ -79,9 +83,9 @@
 /* The state byte of a head. */
 #define SHIM_FREE 0              /* nobody uses the mailbox */
 #define SHIM_CLAIMED 1           /* being filled, or going on */
-#define SHIM_RAISED 2            /* the host may look, and the guest waits for `answered` */
+#define SHIM_RAISED 2            /* the host may read it; the guest waits for `answered` */
 #define SHIM_CLAIM SHIM_U(0x100) /* one claim, in the head's count */
-#define SHIM_WAIT_SHIFT 10       /* both halves of `timeout` are shifted right by so much */
+#define SHIM_WAIT_SHIFT 10       /* both halves of `timeout` are in units of 1 << this */
 
 /* Byte offsets for shim.S; asserted against the structs below. */
 #define SHIM_HEADER_ORIGINAL 16
@@ -126,9 +130,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At the start of the code. The image carries magic to image_bytes; the host fills in the rest
- * before the guest can reach the shim, and the guest only reads it (the page is not writable for
- * it). Addresses are virtual, as the guest's page tables map them. */
+/* At the start of the code. The image has the fields from magic to image_bytes. The host fills in
+ * the rest before the guest can reach the shim. The guest cannot write this page. Addresses are
+ * virtual, as the guest's page tables map them. */
 struct shim_header {
   uint32_t magic;         /* image: SHIM_MAGIC */
   uint32_t version;       /* image: SHIM_VERSION */
@@ -144,48 +148,48 @@ struct shim_header {
   uint64_t region_bytes;  /* host: from `base` on, all parts */
   uint64_t slots;         /* host: address of the slots */
   uint64_t slots_bytes;   /* host */
-  /* Where to find the trapping CPU's task, its name and its numbers. Nearly every program asks for
-   * them, and to look for them from outside is a look or two more. */
+  /* Where the shim finds the task of the trapping CPU, its name and its ids. Nearly every program
+   * uses them, and for the host each would take one or two reads more. */
   int32_t current;    /* host: %gs offset of the word that holds it; 0: the shim does not look */
   uint32_t comm;      /* host: offsets in struct task_struct */
   uint32_t pid, tgid; /* host */
-  /* For the next tracer, when this one has died: the process that put it here, and when that
-   * process began (field 22 of /proc/PID/stat), which its number alone does not tell for ever. The
-   * same of the process that ran the machine: a guest that was moved brings its memory to another
-   * one, which the first tracer does not trace. */
-  uint64_t owner;       /* host; 0: nobody's any more, and nobody but who sleeps there needs it */
+  /* For the next tracer, if this one dies: the process that installed the shim, and the start time
+   * of that process (field 22 of /proc/PID/stat), because process ids are reused. `machine` has the
+   * same of the process that ran the machine: a migrated guest brings its memory to another
+   * process, which the first tracer does not trace. */
+  uint64_t owner;       /* host; 0: no owner any more; only tasks that sleep in a slot need it */
   uint64_t owner_start; /* host */
   uint64_t machine;     /* host: number | start << 22; 0: not known */
 };
 
-/* One cache line a writer, so that no two of them fight for it. */
+/* Each writer has cache lines of its own, so that none of them slows down another. */
 struct shim_control {
-  uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once, unfired
-                         and uncounted as lost */
+  uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once. Such a
+                         trap does not fire and does not count as lost */
   uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
   uint64_t timeout;   /* host: how long to wait for the same heartbeat: TSC ticks | looks << 32 */
   uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
-                         once it is raised, so that whoever runs the vCPU can answer before the
-                         next instruction; 0: nobody to ring. The wait is the same either way */
+                         once it is raised, so that the thread that runs the vCPU can answer before
+                         the next instruction; 0: no doorbell. The shim waits in the same way */
   uint64_t armings;   /* host: counts up before it writes int3s into the text */
   uint64_t host_line[3];
   uint64_t silent; /* guest: the heartbeat at which it gave up waiting; 0 never */
-  uint64_t left;   /* guest, from a slot: 1 once it leaves its kernel for another one. The region is
-                      that one's from then on, and the host writes nothing any more */
+  uint64_t left;   /* guest, from a slot: 1 once it starts another kernel. The region is then that
+                      kernel's memory, and the host writes nothing any more */
   uint64_t silent_line[6];
   uint64_t foreign;   /* guest: kernel-mode int3s passed on to the kernel's own handler */
   uint64_t overflows; /* guest: traps of ours that found no free mailbox (resumed unfired) */
   uint64_t counter_line[6];
 };
 
-/* A mailbox is a head and a box, of the same index. It has room for a trap from user mode: segments
- * and cr3 tell mode and address space, and two words of the box (task_line) are free. */
+/* A mailbox is a head and a box with the same index. Its layout also fits a trap from user mode:
+ * segments and cr3 tell mode and address space, and two words of the box (task_line) are free. */
 struct shim_head {
   uint64_t head;     /* guest: state | count of claims << 8 */
-  uint64_t answered; /* host: the claim that it has answered, as in the head but without its state.
-                        The guest compares for equality: an answer to a trap that has timed
-                        out is not taken for an answer to the next one */
-  uint64_t address;  /* guest, as all that follows: of the int3 or jump */
+  uint64_t answered; /* host: the claim that it has answered, as in `head` but without the state.
+                        The guest compares for equality, so a late answer to a trap that has
+                        timed out is no answer to the next trap */
+  uint64_t address;  /* guest, like all fields below: of the int3 or jump */
   uint64_t tsc;      /* at entry */
   uint64_t percpu;   /* per-cpu base of the trapping CPU */
   uint64_t cr3;
@@ -216,14 +220,14 @@ enum shim_register {
 
 /* All guest-written. */
 struct shim_box {
-  uint64_t regs[SHIM_REGISTERS]; /* enum shim_register, as before it */
+  uint64_t regs[SHIM_REGISTERS]; /* by enum shim_register; values before the trap */
   uint64_t task;                 /* `current`; 0: the shim does not know */
-  uint64_t comm[2];              /* of that task, as the two that follow; else unspecified */
+  uint64_t comm[2];              /* comm, pid, tgid: of `task`; without one unspecified */
   uint32_t pid, tgid;
-  uint64_t given_up; /* the last claim that was raised and then resumed without an answer; the host
-                        may have taken it before, and then it has fired */
-  uint64_t claim;    /* whose all before `given_up` is: as in the head, but without its state;
-                        written last */
+  uint64_t given_up; /* the last claim that was raised and then resumed without an answer. The host
+                        may have taken it before that; then it has fired */
+  uint64_t claim;    /* the claim that all fields above `given_up` belong to, as in the head but
+                        without the state; written last */
   uint64_t task_line[2];
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
