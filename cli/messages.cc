@@ -48,19 +48,29 @@ bool names_address(FaultKind kind) {
          kind == FaultKind::BadStack;
 }
 
-/// Where the code comes from that a report is about: arguments are counted from 1, and an action
-/// without any as one; 0 is the predicate. Null where there is none.
-const dif::SourceMap* source_of(const dif::FaultReport& report, const dif::Clause& clause) {
+/// How many numbers of a report's action belong to `action`: one for each argument, at least one.
+/// A count() has one of its own after its keys, as it has in DTrace.
+std::size_t numbers_of(const dif::Action& action, const dif::Program& program) {
+  const bool counts =
+      action.kind == dif::ActionKind::Aggregate &&
+      program.aggregations[action.aggregations[0]].function == dif::AggregateFunction::Count;
+  return std::max<std::size_t>(action.arguments.size() + (counts ? 1 : 0), 1);
+}
+
+/// Where the code comes from that a report is about: arguments are counted from 1; 0 is the
+/// predicate. Null where there is none.
+const dif::SourceMap* source_of(const dif::FaultReport& report, const dif::Program& program,
+                                const dif::Clause& clause) {
   if (report.action == 0) return clause.predicate ? &clause.predicate->source : nullptr;
   std::size_t number = report.action;
   for (const dif::Action& action : clause.actions) {
-    const std::size_t count = std::max<std::size_t>(action.arguments.size(), 1);
+    const std::size_t count = numbers_of(action, program);
     if (number > count) {
       number -= count;
       continue;
     }
     const bool has_code =
-        !action.arguments.empty() && !action.arguments[number - 1].source.parts.empty();
+        number <= action.arguments.size() && !action.arguments[number - 1].source.parts.empty();
     return has_code ? &action.arguments[number - 1].source : &action.source;
   }
   return nullptr;
@@ -127,10 +137,11 @@ std::string fault_message(const dif::FaultReport& report, dif::ProbeId probe,
   return text;
 }
 
-std::string fault_cause(const dif::FaultReport& report, const dif::Clause& clause,
+std::string fault_cause(const dif::FaultReport& report, const dif::Program& program,
+                        const dif::Clause& clause,
                         const std::function<std::string(int line)>& place,
                         std::uint32_t string_size) {
-  const dif::SourceMap* const source = source_of(report, clause);
+  const dif::SourceMap* const source = source_of(report, program, clause);
   if (source == nullptr) return {};
   // Outside of DIF it is the use of the object's value that failed.
   const bool inside = report.fault.pc != dif::kNoPc;

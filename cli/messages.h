@@ -37,7 +37,8 @@ std::string fault_message(const dif::FaultReport& report, dif::ProbeId probe,
 /// The rest of that line: ": a.d:13: json() found no \"a.b\" (text is cut at strsize=256):
 /// strlen(...)", with what is known of it. `place` names a line of the source, or is empty for it;
 /// `string_size` is strsize.
-std::string fault_cause(const dif::FaultReport& report, const dif::Clause& clause,
+std::string fault_cause(const dif::FaultReport& report, const dif::Program& program,
+                        const dif::Clause& clause,
                         const std::function<std::string(int line)>& place,
                         std::uint32_t string_size);
 

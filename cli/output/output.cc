@@ -213,9 +213,11 @@ void Output::write_faults(const dif::TraceData& trace_data) {
   if (structured_) structured_->select(view());
   for (const dif::FaultReport& report : trace_data.faults) {
     const Plan& failed = plan(report.ecb);
-    const dif::Clause& clause = view().program().clauses[view().ecb(report.ecb).clause];
-    messages_.push_back(told(fault_message(report, failed.probe, *failed.name) +
-                             fault_cause(report, clause, place_, settings_->engine.string_size)));
+    const dif::Program& program = view().program();
+    const dif::Clause& clause = program.clauses[view().ecb(report.ecb).clause];
+    messages_.push_back(
+        told(fault_message(report, failed.probe, *failed.name) +
+             fault_cause(report, program, clause, place_, settings_->engine.string_size)));
     if (structured_) {
       structured_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
                          messages_.back());

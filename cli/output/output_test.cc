@@ -422,7 +422,7 @@ std::string cause(std::uint32_t action, Fault fault) {
   report.action = action;
   report.fault = fault;
   return fault_cause(
-      report, clause_with_sources(), [](int line) { return fmt::format("a.d:{}", line); }, 64);
+      report, {}, clause_with_sources(), [](int line) { return fmt::format("a.d:{}", line); }, 64);
 }
 
 TEST(FaultCause, IsThePartOfTheSourceThatFailed) {
