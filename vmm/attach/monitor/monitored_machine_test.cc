@@ -1018,6 +1018,66 @@ TEST(MonitoredMachine, TellsWhatTheOwnerDoes) {
   EXPECT_EQ(status.state(), MachineState::Running);
 }
 
+/// A way to a QEMU whose events come after answers that QEMU gave later, as libvirt's may.
+class LateMonitor final : public Monitor {
+ public:
+  explicit LateMonitor(std::unique_ptr<MonitorSocket> qemu) : qemu_(std::move(qemu)) {}
+
+  void hold_events(bool hold) { holds_ = hold; }
+
+  using Monitor::execute;
+  Result<json> execute(std::string_view command, const json& arguments) override {
+    return qemu_->execute(command, arguments);
+  }
+  Result<void> pass_descriptor(std::string_view name, int descriptor) override {
+    return qemu_->pass_descriptor(name, descriptor);
+  }
+  int event_fd() const override { return qemu_->event_fd(); }
+  Result<std::vector<QmpEvent>> take_events() override {
+    const std::lock_guard lock(mutex_);
+    for (QmpEvent& event : TRY(qemu_->take_events())) held_.push_back(std::move(event));
+    return holds_ ? std::vector<QmpEvent>() : std::exchange(held_, {});
+  }
+  bool events_are_in_order() const override { return false; }
+
+ private:
+  const std::unique_ptr<MonitorSocket> qemu_;
+  std::atomic<bool> holds_{false};
+  std::mutex mutex_;
+  std::vector<QmpEvent> held_;
+};
+
+TEST(MonitoredMachine, KnowsItsOwnStopsHoweverLateTheirEventsCome) {
+  FakeMonitor qemu;
+  FakeGdbstub stub(qemu, [](const std::string&) { return gdb_packet("T05thread:01;"); });
+  auto socket = MonitorSocket::connect(qemu.path());
+  ASSERT_TRUE(socket) << socket.error().message;
+  auto way = std::make_unique<LateMonitor>(std::move(*socket));
+  LateMonitor& late = *way;
+  const auto machine = MonitoredMachine::attach({std::move(way), getpid(), -1}, CardUse::None);
+  ASSERT_TRUE(machine) << machine.error().message;
+  std::vector<std::string> news;
+  const auto has_news = [&](std::size_t count) {
+    for (std::string& line : (*machine)->status().take_news()) news.push_back(std::move(line));
+    return news.size() >= count;
+  };
+
+  late.hold_events(true);
+  for (int i = 0; i < 3; ++i) {
+    const auto paused = PausedMachine::pause(**machine);
+    ASSERT_TRUE(paused) << paused.error().message;
+  }
+  late.hold_events(false);
+  qemu.send_event_now("WAKEUP");
+
+  EXPECT_TRUE(comes_true([&] { return has_news(1); }));
+  EXPECT_EQ(news, Words{"the guest woke up"});
+  EXPECT_EQ((*machine)->stops().version() % 2, 0U) << "it runs";
+  qemu.set_running(false);
+  qemu.send_event_now("STOP");
+  EXPECT_TRUE(comes_true([&] { return has_news(2); })) << "its owner's";
+}
+
 TEST(MonitoredMachine, StandsStillForAsLongAsItsOwnerHasStoppedIt) {
   FakeMonitor qemu;
   const auto machine = attach_to(qemu);

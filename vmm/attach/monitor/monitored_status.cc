@@ -27,6 +27,20 @@ constexpr int kLookPause = 100;  // milliseconds; a caller that asks again at on
 /// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
 /// machine that is copied in less time is gone before anybody could leave it.
 constexpr int kMigrationLook = 500;
+/// So many events of ours may be on their way. A stop of ours that its owner was quicker than has
+/// none, and takes one of its owner's for ours.
+constexpr unsigned kMostLate = 8;
+
+void expect_one(unsigned& ours) {
+  ours = std::min(ours + 1, kMostLate);
+}
+
+/// Whether an event that has come is one of `ours`.
+bool take_one(unsigned& ours) {
+  if (ours == 0) return false;
+  --ours;
+  return true;
+}
 
 }  // namespace
 
@@ -128,13 +142,13 @@ void MonitoredStatus::note(Monitor::Change change) {
 
 /// After a time without events.
 void MonitoredStatus::find_its_state() {
-  our_stop_ = our_resume_ = false;
+  our_stops_ = our_resumes_ = 0;
   const auto answer = monitor_.execute("query-status");
   if (!answer) return;  // it is lost again
   const std::string status = json_text(*answer, "status");
   if (owes_go() && !held_) {
-    our_resume_ = status == "paused";
-    if (!our_resume_ || monitor_.execute("cont")) note_that_it_went();
+    our_resumes_ = status == "paused" ? 1 : 0;
+    if (our_resumes_ == 0 || monitor_.execute("cont")) note_that_it_went();
     return;
   }
   if (status == "running" && stopped_by_owner_) return note_resume();
@@ -164,7 +178,7 @@ void MonitoredStatus::note(const QmpEvent& event) {
 }
 
 void MonitoredStatus::note_stop() {
-  if (std::exchange(our_stop_, false)) return;
+  if (take_one(our_stops_)) return;
   // A guest that has just ended and whose QEMU stays (-no-shutdown, libvirt's) is stopped, too.
   if (state() != MachineState::Running) return;
   note_owners_stop();
@@ -192,7 +206,7 @@ void MonitoredStatus::note_owners_stop() {
 }
 
 void MonitoredStatus::note_resume() {
-  if (std::exchange(our_resume_, false)) return;
+  if (take_one(our_resumes_)) return;
   if (std::exchange(stopped_by_owner_, false)) stop_times_.end(host_tsc());
   if (held_) broken_ = true;
   tell("it runs again");
@@ -232,18 +246,22 @@ bool MonitoredStatus::has_ended(int wait) const {
 /// Of a stop that failed half-way: the guest ran before it.
 void MonitoredStatus::undo_stop() {
   (void)catch_up();
-  if (monitor_.events_are_in_order()) our_stop_ = false;
+  if (monitor_.events_are_in_order()) our_stops_ = 0;
   const auto answer = monitor_.execute("query-status");
-  if (!answer || json_text(*answer, "status") != "paused") return;
-  our_resume_ = true;
+  if (!answer) return;
+  if (json_text(*answer, "status") != "paused") {
+    (void)take_one(our_stops_);  // there was none
+    return;
+  }
+  expect_one(our_resumes_);
   (void)monitor_.execute("cont");
   (void)catch_up();
-  if (monitor_.events_are_in_order()) our_resume_ = false;
+  if (monitor_.events_are_in_order()) our_resumes_ = 0;
 }
 
 /// A QEMU that lives and does not answer waits for I/O of the guest, and stops it when that ends.
 Result<void> MonitoredStatus::ask_for_stop(const std::function<Result<void>()>& before) {
-  our_stop_ = true;
+  expect_one(our_stops_);
   auto answer = before();
   if (answer) {
     const auto stopped = monitor_.execute("stop");
@@ -283,7 +301,8 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(
   }
   TRY(catch_up());
   // No event of ours: its owner was quicker, and is not to find it running.
-  if (monitor_.events_are_in_order() && std::exchange(our_stop_, false)) stopped = Stopped::Before;
+  if (monitor_.events_are_in_order() && std::exchange(our_stops_, 0) != 0)
+    stopped = Stopped::Before;
   if (state() != MachineState::Running) {
     // It runs something else by now, or is about to.
     if (stopped == Stopped::ByUs) (void)monitor_.execute("cont");
@@ -297,13 +316,13 @@ Result<MonitoredStatus::Stopped> MonitoredStatus::stop_guest(
 Result<void> MonitoredStatus::let_guest_go() {
   const std::lock_guard lock(mutex_);
   held_ = false;
-  our_resume_ = !broken_;
+  if (!broken_) expect_one(our_resumes_);
   const auto gone = monitor_.execute("cont");
   if (!gone && gone.error().code == ErrorCode::NotFound) {
     owes_go_.store(true, std::memory_order_release);
   }
   auto followed = catch_up();
-  if (monitor_.events_are_in_order()) our_resume_ = false;
+  if (monitor_.events_are_in_order()) our_resumes_ = 0;
   TRY(gone);
   return followed;
 }

@@ -106,7 +106,9 @@ class MonitoredStatus final : public MachineStatus {
   std::recursive_mutex mutex_;
   QemuEnd end_;
   bool stopped_by_owner_ = false;               // as stop_times_ knows
-  bool our_stop_ = false, our_resume_ = false;  // the next such event is ours
+  // So many of the next such events are ours. Those that are not in order come late: our next stop
+  // may be over by then.
+  unsigned our_stops_ = 0, our_resumes_ = 0;
   bool held_ = false;                           // from stop_guest() to let_guest_go()
   bool broken_ = false;                         // it ran although it was held
 
