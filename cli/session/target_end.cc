@@ -37,7 +37,9 @@ void tell_end(WatchedTarget& watched, EndReason reason) {
                            "a snapshot of it, which is not traced"));
   }
   if (reason == EndReason::MachineLeft) {
-    return watched.say("tracing ended: " + target.machine()->status().must_leave().value_or(""));
+    const auto by_machine = target.machine()->status().must_leave();
+    return watched.say("tracing ended: " +
+                       by_machine.value_or(target.tracer().must_leave().value_or("")));
   }
   await_end(*target.machine());
   const bool fine = ended_well(target);

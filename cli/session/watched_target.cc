@@ -47,6 +47,7 @@ void WatchedTarget::add_events(std::vector<pollfd>& fds) const {
   providers::FiringPause* const firing_pause = target_->tracer().firing_pause();
   fds.push_back({firing_pause != nullptr ? firing_pause->event_fd() : -1, POLLIN, 0});
   fds.push_back({target_->tracer().modules_fd(), POLLIN, 0});
+  fds.push_back({target_->tracer().leave_fd(), POLLIN, 0});
 }
 
 std::uint64_t WatchedTarget::take_kept() {
@@ -111,6 +112,7 @@ std::optional<EndReason> WatchedTarget::end() {
     return EndReason::MachineEnded;
   }
   if (machine != nullptr && machine->status().must_leave()) return EndReason::MachineLeft;
+  if (target_->tracer().must_leave()) return EndReason::MachineLeft;
   return std::nullopt;
 }
 

@@ -46,7 +46,7 @@ class WatchedTarget {
   /// `at`.
   void add_events(std::vector<pollfd>& fds) const;
   void take_events(const std::vector<pollfd>& fds, std::size_t at);
-  static constexpr std::size_t kEvents = 5;
+  static constexpr std::size_t kEvents = 6;
 
   /// Passes on what the guest's command wrote, by whole lines, so that no line of ours gets into
   /// one of its own. False when nothing new came.

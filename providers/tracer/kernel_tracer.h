@@ -104,6 +104,10 @@ class KernelTracer {
 
   /// Why nothing can be traced any more, though the machine runs on; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// Why the guest must be left now, which waits for that; empty as a rule. leave_fd() is readable
+  /// then (-1: it never is).
+  virtual std::optional<std::string> must_leave() const { return std::nullopt; }
+  virtual int leave_fd() const { return -1; }
   /// After the end: whether breakpoints of ours had to stay in a guest that lives on.
   virtual bool has_left_breakpoints() const { return false; }
   /// One line each, since the last call.

@@ -75,6 +75,10 @@ class RunningKernelTracer::Trace final : public KernelTrace {
       tracer_.hardware_->forward_to(*first);
       first = &*tracer_.hardware_;
     }
+    if (tracer_.hibernation_) {
+      tracer_.hibernation_->forward_to(*first);
+      first = &*tracer_.hibernation_;
+    }
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *first});
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
@@ -110,6 +114,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     armed_at_end_ = tracer_.table_.armed();
     jumps_at_end_ = tracer_.table_.jumps();
     auto done = tracer_.points_.disarm();
+    if (tracer_.hibernation_) tracer_.hibernation_->end();
     if (done) done = tracer_.end_fault_search();
     if (began_) note_changed();  // what has changed since the last time is told, too
     if (!done && !tracer_.loss()) tracer_.notice(done.error().message);
@@ -248,6 +253,7 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
   }
   if (traps) {
     watch_kprobes();
+    watch_hibernation();
     // If this fails it will fail at the end, too, and say why.
     const auto stack_check = prepare_stack_check();
     if (form_ == TrapForm::JumpsWhereTheyMay) {
@@ -287,6 +293,16 @@ void RunningKernelTracer::watch_kprobes() {
   kprobes_.emplace(machine_, kernel_, table_);
   if (const auto done = kprobes_->prepare(); !done) {
     notice("kprobes that the guest sets in functions that are traced may be refused there: " +
+           done.error().message);
+  }
+}
+
+/// One that we have started ends with us.
+void RunningKernelTracer::watch_hibernation() {
+  if (!machine_.is_others()) return;
+  hibernation_.emplace();
+  if (const auto done = hibernation_->prepare(kernel_, table_); !done) {
+    notice("end the trace before the guest suspends itself to disk, of which it is not told: " +
            done.error().message);
   }
 }
@@ -390,6 +406,11 @@ std::optional<std::string> RunningKernelTracer::loss() const {
   }
   return "the shim is gone: the guest has overwritten it or started another kernel, or its owner "
          "has loaded a snapshot, from which `ringside clean` takes out what it holds of ours";
+}
+
+std::optional<std::string> RunningKernelTracer::must_leave() const {
+  if (!hibernation_ || !hibernation_->has_begun()) return std::nullopt;
+  return "the guest suspends itself to disk: attach again when it is awake";
 }
 
 void RunningKernelTracer::notice(std::string text) {

@@ -13,6 +13,7 @@
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/deferred_shim.h"
 #include "providers/tracer/hardware_breakpoint_watch.h"
+#include "providers/tracer/hibernation_watch.h"
 #include "providers/tracer/kernel_tracer.h"
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
@@ -46,6 +47,8 @@ class RunningKernelTracer final : public KernelTracer {
   void retire() override;
 
   std::optional<std::string> loss() const override;
+  std::optional<std::string> must_leave() const override;
+  int leave_fd() const override { return hibernation_ ? hibernation_->event_fd() : -1; }
   bool has_left_breakpoints() const override {
     return table_.any_armed() && machine_.state() == vmm::MachineState::Running && !loss();
   }
@@ -63,6 +66,7 @@ class RunningKernelTracer final : public KernelTracer {
   void notice(std::string text);
   void watch_kprobes();
   void watch_hardware_breakpoints();
+  void watch_hibernation();
   void watch_modules();
   void use_jumps();
   void note_changed(const std::vector<GuestVirt>& places);
@@ -78,6 +82,7 @@ class RunningKernelTracer final : public KernelTracer {
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
+  std::optional<HibernationWatch> hibernation_;      // of a guest that outlives us
   mutable PanicWatch panic_;
   std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with tracepoints
   bool retired_ = false;

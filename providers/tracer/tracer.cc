@@ -136,6 +136,10 @@ class LiveTracer final : public Tracer {
   std::optional<std::string> loss() const override {
     return kernel_tracer_ ? kernel_tracer_->loss() : std::nullopt;
   }
+  std::optional<std::string> must_leave() const override {
+    return kernel_tracer_ ? kernel_tracer_->must_leave() : std::nullopt;
+  }
+  int leave_fd() const override { return kernel_tracer_ ? kernel_tracer_->leave_fd() : -1; }
   TraceStatistics statistics() const override;
   std::vector<dif::ProbeId> last_firings() const override {
     return trace_ ? trace_->sink().last_firings() : std::vector<dif::ProbeId>();

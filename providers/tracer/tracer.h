@@ -157,6 +157,9 @@ class Tracer {
   /// Why nothing of the guest can be traced any more, though the machine runs on: its kernel is
   /// gone, or has panicked. For ever; empty while all is well.
   virtual std::optional<std::string> loss() const { return std::nullopt; }
+  /// KernelTracer's.
+  virtual std::optional<std::string> must_leave() const { return std::nullopt; }
+  virtual int leave_fd() const { return -1; }
   /// After stop(): whether breakpoints of ours had to stay in a guest that lives on.
   virtual bool has_left_breakpoints() const { return false; }
 

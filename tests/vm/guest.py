@@ -251,6 +251,10 @@ class Guest:
         """The QEMU's process."""
         return self._process.pid
 
+    def await_end(self):
+        """Waits until the QEMU has ended by itself."""
+        self._process.wait(TIMEOUT)
+
     def _end(self):
         self._process.kill()
         self._process.wait()

@@ -276,7 +276,7 @@ class Panic(EndCase):
 
 
 class Sleep(EndCase):
-    """A guest that is suspended to RAM."""
+    """A guest that is suspended, to RAM or to disk."""
 
     def test_a_guest_that_sleeps_is_refused_by_that_name(self):
         with patient("debian-6.12") as machine:
@@ -292,6 +292,44 @@ class Sleep(EndCase):
             machine.owner.ask("system_wakeup")
             self.assertEqual(machine.port.finish()[0], 0)
             self.check_counts(machine)
+
+    @ringside.takes_long
+    def test_one_that_goes_to_disk_takes_nothing_of_ours_along(self):
+        """Nobody would serve a card, or set memory aside, where it wakes up."""
+        for image, more in zip(ringside.IMAGES, ("", ",ivshmem")):
+            with self.subTest(image, more=more), tempfile.NamedTemporaryFile() as disk:
+                disk.truncate(1 << 30)
+                options = ["-drive", f"if=none,id=swap,file={disk.name},format=raw",
+                           "-device", "virtio-blk-pci,drive=swap,addr=0x10"]
+                modules = "for m in $(cat /modules/virtio); do insmod /modules/$m; done"
+                with patient(image, memory=256, options=options) as machine:
+                    status, said = machine.port.run(
+                        f"{modules}; busybox mkswap /dev/vda && busybox swapon /dev/vda && {LOAD}")
+                    self.assertEqual(status, 0, said)
+                    self.check_left(machine, more)
+                with patient(image, memory=256, options=options) as machine:
+                    # Goes on where the first one was: this is the end of that one's command.
+                    machine.port.start(f"{modules}; cat /sys/class/block/vda/dev > /sys/power/resume")
+                    machine.port.send("go")
+                    status, said = machine.port.finish()
+                    self.assertEqual((status, said.split()[-1]), (0, b"awake"), said)
+                    self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
+                    self.assertEqual(machine.port.run("rm /tmp/go")[0], 0)
+                    self.check_well(machine)
+
+    def check_left(self, machine, more):
+        """It suspends itself in a storm of firings, once the trace has ended."""
+        with ringside.Run(begin(SOME), machine=False,
+                          options=["--attach", f"qmp:{machine.path}{more}", "-q"]) as running:
+            started(running)
+            machine.port.start("echo disk > /sys/power/state && echo awake")
+            machine.port.send("go")
+            outcome = running.finish()
+        self.assertEqual((outcome.status, outcome.stderr.splitlines()[-1]), (
+            1, "ringside: tracing ended: the guest suspends itself to disk: attach again when it is awake"),
+                         outcome)
+        self.assertNotIn("stub", outcome.stderr)
+        machine.await_end()
 
 
 if __name__ == "__main__":

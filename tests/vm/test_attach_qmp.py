@@ -71,6 +71,10 @@ class Machine:
         """Of the QEMU that runs it."""
         return self._guest.pid()
 
+    def await_end(self):
+        """Waits until its QEMU has ended by itself."""
+        self._guest.await_end()
+
     def trace(self, program, options=()):
         """A ringside that traces it, in the background."""
         return ringside.Run(program, machine=False,

@@ -1162,6 +1162,9 @@ TEST(MonitoredMachine, EndsWithItsGuest) {
             MachineState::Died,
             "its owner ended it (host-qmp-quit)"},
         End{"RESET", {{"guest", true}}, MachineState::Rebooted, ""},
+        End{"SUSPEND_DISK", json::object(), MachineState::Died,
+            "the guest has suspended itself to disk; what of ours was in it went along, and "
+            "`ringside clean` takes it out when it is awake"},
         End{"GUEST_PANICKED", json::object(), MachineState::Panicked, ""}}) {
     FakeMonitor qemu;
     const auto machine = attach_to(qemu);

@@ -27,6 +27,9 @@ constexpr int kLookPause = 100;  // milliseconds; a caller that asks again at on
 /// Milliseconds. QEMU tells of a migration only where its owner has set the capability `events`. A
 /// machine that is copied in less time is gone before anybody could leave it.
 constexpr int kMigrationLook = 500;
+constexpr char kOnDisk[] =
+    "the guest has suspended itself to disk; what of ours was in it went along, and "
+    "`ringside clean` takes it out when it is awake";
 /// So many events of ours may be on their way. A stop of ours that its owner was quicker than has
 /// none, and takes one of its owner's for ours.
 constexpr unsigned kMostLate = 8;
@@ -164,7 +167,7 @@ void MonitoredStatus::note(const QmpEvent& event) {
   if (event.name == "SUSPEND") return tell("the guest sleeps (suspended to RAM): tracing waits");
   if (event.name == "WAKEUP") return tell("the guest woke up");
   if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
-  if (event.name == "SUSPEND_DISK") return end(MachineState::PoweredOff, "suspended to disk");
+  if (event.name == "SUSPEND_DISK") return end(MachineState::Died, kOnDisk);
   if (event.name == "RESET") return end(MachineState::Rebooted, "reset");
   // The guest's kernel has taken or given back memory, and uses it next.
   if (event.name == "ACPI_DEVICE_OST" || event.name == "DEVICE_DELETED" ||
