@@ -16,6 +16,7 @@ from unittest import mock
 import guest
 import ringside
 from made_images import Archive, image_with, initrd_with, static_program
+from patient import why
 from qmp import QmpError
 from test_attach_qmp import Case, Machine, READS, begin, started
 from test_kexec import START
@@ -58,11 +59,11 @@ class EndCase(Case):
 class Moves(EndCase):
     """Migrations of an owner who has not asked QEMU for events."""
 
-    def finish_moving(self, machine):
-        """Waits for the end of its migration."""
-        while (state := machine.owner.ask("query-migrate").get("status")) != "completed":
-            self.assertNotIn(state, ("failed", "cancelled"))
-            time.sleep(0.1)
+    def await_migration(self, machine, state):
+        """Waits until its migration has come so far."""
+        while (now := machine.owner.ask("query-migrate").get("status")) != state:
+            self.assertNotIn(now, ("failed", "cancelled"))
+            time.sleep(0.05)
 
     def test_a_machine_that_begins_to_move_is_left(self):
         with patient() as machine, tempfile.NamedTemporaryFile() as saved:
@@ -99,7 +100,7 @@ class Moves(EndCase):
                 running.process.send_signal(signal.SIGSTOP)
                 source.owner.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 34})
                 source.owner.ask("migrate", uri=where)
-                self.finish_moving(source)
+                self.await_migration(source, "completed")
                 while target.owner.status() != "running":
                     time.sleep(0.05)
                 status, said = target.port.run(f"rm /tmp/go; workload --reads {READS}")
@@ -121,6 +122,61 @@ class Moves(EndCase):
                 source.owner.ask("cont")
                 self.assertEqual(clean(source).status, 0)
                 self.assertIn("nothing of an earlier ringside", clean(source).stderr)
+
+
+    @ringside.takes_long
+    def test_one_whose_memory_arrives_after_it_is_told_and_left_alone(self):
+        """It runs where it goes to (postcopy), and the source hangs."""
+        with tempfile.TemporaryDirectory() as folder:
+            where = f"unix:{folder}/way"
+            with patient("debian-6.12") as source, \
+                    patient("debian-6.12", options=["-incoming", "defer"], boots=False) as target:
+                for each in (source, target):
+                    try:
+                        each.owner.ask("migrate-set-capabilities",
+                                       capabilities=[{"capability": "postcopy-ram", "state": True}])
+                    except QmpError as error:
+                        self.skipTest(f"no postcopy here: {error}")
+                self.assertEqual(source.port.run(LOAD)[0], 0)
+                target.owner.ask("migrate-incoming", uri=where)
+                source.owner.ask("migrate-set-parameters",
+                                 **{"max-bandwidth": 1 << 20, "max-postcopy-bandwidth": 300000})
+                source.owner.ask("migrate", uri=where)
+                self.await_migration(source, "active")
+                source.owner.ask("migrate-start-postcopy")
+                self.await_migration(source, "postcopy-active")
+                self.await_migration(target, "postcopy-active")
+                os.kill(source.pid, signal.SIGSTOP)
+                try:
+                    self.check_told(target, "postcopy-active")
+                finally:
+                    os.kill(source.pid, signal.SIGCONT)
+                source.owner.ask("migrate-set-parameters",
+                                 **{"max-bandwidth": 1 << 34, "max-postcopy-bandwidth": 0})
+                self.await_migration(source, "completed")
+                self.await_migration(target, "completed")
+                text, tree = why(f"qmp:{target.path}")
+                self.assertEqual(len(tree["vcpus"]), 2, text)
+                text, tree = why(f"qmp:{source.path}")
+                self.assertEqual(tree["causes"][0]["kind"], "stopped", text)
+                self.assertEqual(target.port.run("rm /tmp/go")[0], 0)
+                self.assertIn("nothing of an earlier ringside", clean(target).stderr)
+                self.check_well(target)
+
+    def check_told(self, machine, state):
+        """Nobody stops it or waits for it, so that the next one finds its monitor free."""
+        target = f"qmp:{machine.path}"
+        for words in (["why", target], ["clean", target], ["--attach", target, "-n", "BEGIN { exit(0); }"],
+                      ["why", target]):
+            refused = ringside.run(machine=False, verb=words)
+            self.assertEqual((refused.status, refused.stdout, refused.stderr), (
+                1, "", f"ringside: {machine.path}: its memory still arrives from another host "
+                       f"(query-migrate: {state}), and it may stand still for that: try again when that is "
+                       "completed\n"))
+        refused = ringside.run(machine=False, verb=["why", f"pid:{machine.pid}"])
+        self.assertEqual(refused.status, 1, refused)
+        self.assertIn("its guest's memory still arrives from another host", refused.stderr)
+        self.assertEqual(machine.owner.status(), "running")
 
 
 def is_taken(pid, number):

@@ -34,6 +34,7 @@ Result<void> check_process(const HostProcess& process) {
                             program.domain.empty() ? "its monitor, " + monitor
                                                    : "its libvirt domain, " + program.domain));
   }
+  TRY(check_memory_is_here(process, describe_program(process)));
   for (const pid_t thread : process.threads()) {
     const pid_t tracer = process.tracer_of(thread);
     if (tracer == 0) continue;

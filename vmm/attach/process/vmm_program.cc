@@ -193,6 +193,19 @@ Result<void> check_guest_processor(const HostProcess& process, const VmmProgram&
                           process.pid(), printable(program.processor)));
 }
 
+Result<void> check_memory_is_here(const HostProcess& process, const VmmProgram& program) {
+  const auto descriptors = process.descriptors();
+  if (program.kind != VmmKind::Qemu || !descriptors) return {};
+  const bool waits = std::ranges::any_of(
+      *descriptors, [](const auto& each) { return each.target == "anon_inode:[userfaultfd]"; });
+  if (!waits) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("process {}: its guest's memory still arrives from another host, or is "
+                          "being saved (userfaultfd), and it may stand still for that: try again "
+                          "when that is completed (query-migrate)",
+                          process.pid()));
+}
+
 Error runs_no_guest(const HostProcess& process) {
   return {ErrorCode::Unsupported,
           fmt::format("process {} ({}) runs no virtual machine: it has no vCPU of KVM",

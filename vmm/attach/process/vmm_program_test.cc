@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "vmm/attach/process/fake_proc_for_tests.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -64,6 +66,24 @@ TEST(VmmProgram, AMonitorThatPeopleTypeInIsNone) {
       qemu({"-chardev", "socket,id=m,path=/run/m", "-mon", "chardev=m,mode=readline"}).qmp_path,
       "");
   EXPECT_EQ(qemu({"-qmp", "stdio"}).qmp_path, "");
+}
+
+TEST(VmmProgram, AQemuWhoseMemoryArrivesIsToldByItsDescriptor) {
+  const FakeProc proc;
+  const HostProcess process(7, proc.root());
+  const auto waits = [&](const VmmProgram& program) {
+    const auto checked = check_memory_is_here(process, program);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(waits(qemu({})), "") << "nobody may look";
+  proc.link(7, "fd/3", "/dev/kvm");
+  EXPECT_EQ(waits(qemu({})), "");
+
+  proc.link(7, "fd/4", "anon_inode:[userfaultfd]");
+
+  EXPECT_NE(waits(qemu({})).find("still arrives from another host"), std::string::npos);
+  EXPECT_EQ(waits(describe_program("firecracker", {"firecracker"}, 7)), "")
+      << "it loads its snapshot by need";
 }
 
 TEST(VmmProgram, OthersAreNamedByTheirOwnOptionsOrTheirNumber) {
