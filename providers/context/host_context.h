@@ -21,6 +21,7 @@ struct HostView {
   const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
   GuestVirt first_task{0};              // init_task; 0 where it is unknown
   LinuxPaths paths{};
+  LinuxLocks locks{};
   std::function<void()> look_again{};  // before a firing that reads through `kernel`
 };
 
@@ -28,11 +29,13 @@ class HostContext final : public dif::GuestContext {
  public:
   /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
   /// guest's init_task, 0 where it is unknown.
-  HostContext(const GuestReader* kernel, GuestVirt first_task, const LinuxPaths& paths = {})
+  HostContext(const GuestReader* kernel, GuestVirt first_task, const LinuxPaths& paths = {},
+              const LinuxLocks& locks = {})
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
         first_task_(first_task),
         paths_(paths),
+        locks_(locks),
         ancestors_(host_ancestors()) {}
 
   /// A new firing moment. `plan`, which must outlive it, says what the arguments are; registers
@@ -58,7 +61,7 @@ class HostContext final : public dif::GuestContext {
   }
   const GuestReader& kernel() const override { return *kernel_; }
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
-    return lock_of_linux(*kernel_, which, at);
+    return locks_.fact(*kernel_, which, at);
   }
   Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
                                   std::span<char> out) const override {
@@ -73,6 +76,7 @@ class HostContext final : public dif::GuestContext {
   const GuestReader* kernel_;
   GuestVirt first_task_;
   LinuxPaths paths_;
+  LinuxLocks locks_;
   std::vector<pid_t> ancestors_;  // with the tracer itself
   const ArgumentPlan* plan_ = &kNoArguments;
   HostFacts facts_{};

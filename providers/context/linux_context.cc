@@ -27,6 +27,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       parts_(parts),
       layout_(kernel.layout()),
       paths_(kernel.types()),
+      locks_(kernel.types()),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
       saved_registers_(find_saved_registers(kernel.symbols())),

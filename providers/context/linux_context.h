@@ -104,8 +104,9 @@ class LinuxContext final : public dif::GuestContext {
                                                 std::uint64_t n) const override;
   std::uint64_t address_space() const override;
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
-    return lock_of_linux(kernel_reader_, which, at);
+    return locks_.fact(kernel_reader_, which, at);
   }
+  const LinuxLocks& locks() const { return locks_; }
   Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
                                   std::span<char> out) const override {
     return paths_.path(kernel_reader_, dentry, mount, out);
@@ -161,6 +162,7 @@ class LinuxContext final : public dif::GuestContext {
   const LinuxContextParts parts_;
   const guest_linux::KernelLayout layout_;
   const LinuxPaths paths_;
+  const LinuxLocks locks_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;
   const std::uint64_t saved_registers_;  // find_saved_registers()

@@ -58,7 +58,7 @@ class VcpuContext final : public dif::GuestContext {
   std::uint64_t address_space() const override { return guest().address_space(); }
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
     // Also of a Linux that has not set up this CPU yet.
-    if (kernel_ != nullptr) return lock_of_linux(kernel_reader_, which, at);
+    if (linux_ != nullptr) return linux_->locks().fact(kernel_reader_, which, at);
     return guest().lock(which, at);
   }
   Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,

@@ -66,6 +66,11 @@ bool is_only_behind(const FunctionFlow& flow, FunctionFlow::Index index, GuestVi
   return true;
 }
 
+bool begins_with_any(std::string_view name, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings,
+                             [&](std::string_view start) { return name.starts_with(start); });
+}
+
 }  // namespace
 
 SdtProvider::SdtProvider(const GuestReader& text, Kernel& kernel, ProbePoints& points)
@@ -407,16 +412,25 @@ Result<void> SdtProvider::enable(const Probe& probe) {
   return {};
 }
 
-/// Whether the function there has a name that begins so.
-bool SdtProvider::is_in_any(GuestVirt at, std::span<const std::string_view> beginnings) const {
-  const Symbol* const function = kernel_.symbols().at(at);
-  if (function == nullptr) return false;
-  return std::ranges::any_of(
-      beginnings, [&](std::string_view start) { return function->name.starts_with(start); });
+/// The functions of the kernel that those call, by where they begin.
+std::unordered_set<GuestVirt> SdtProvider::called_by(
+    std::span<const std::string_view> beginnings) const {
+  std::unordered_set<GuestVirt> called;
+  if (beginnings.empty()) return called;
+  for (const Symbol& function : kernel_.symbols().symbols()) {
+    if (!function.is_text() || !begins_with_any(function.name, beginnings)) continue;
+    const auto flow = FunctionFlow::read(text_, kernel_, function.address);
+    if (!flow) continue;  // it calls nothing that is known
+    for (const FunctionFlow::Node& node : flow->nodes()) {
+      if (node.in.flow == disasm::Flow::Call) called.insert(node.in.target);
+    }
+  }
+  return called;
 }
 
 Result<std::vector<BoundSite>> SdtProvider::bound_sites(
-    std::string_view tracepoint, std::span<const std::string_view> never_in) {
+    std::string_view tracepoint, std::span<const std::string_view> never_in,
+    std::span<const std::string_view> never_called_by) {
   TRY(read());
   const auto found = std::ranges::find_if(
       tracepoints_, [&](const Tracepoint& one) { return one.known.name == tracepoint; });
@@ -427,7 +441,12 @@ Result<std::vector<BoundSite>> SdtProvider::bound_sites(
   found->sites.reset();  // arrivals remember, so nobody shares them
   examine({static_cast<Index>(found - tracepoints_.begin())});
   auto sites = std::exchange(found->sites, std::nullopt);
-  std::erase_if(*sites, [&](const Site& site) { return is_in_any(site.at, never_in); });
+  const auto called = called_by(never_called_by);
+  std::erase_if(*sites, [&](const Site& site) {
+    const Symbol* const function = kernel_.symbols().at(site.at);
+    return function != nullptr &&
+           (begins_with_any(function->name, never_in) || called.contains(function->address));
+  });
   const auto failed =
       std::ranges::find_if(*sites, [](const Site& site) { return !site.trouble.empty(); });
   if (failed != sites->end()) return fail(ErrorCode::Unsupported, failed->trouble);

@@ -220,6 +220,15 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
   EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string_view, 2>{"h", "g"})->size(),
             2u)
       << "or know what they do not";
+
+  kernel_.symbols_to_fill().add_module(
+      {"vmlinux", text(0), 0x1000, 0},
+      {{text(0x60), 0, "down_read", 'T'}, {text(0x70), 0, "next", 'T'}});
+  kernel_.symbols_to_fill().seal();
+  put(0x60, code({0xe8, 0xdb, 0xff, 0xff, 0xff, 0xc3}));  // call g; ret
+  const std::array<std::string_view, 1> callers = {"down_"};
+  ASSERT_TRUE(provider().bound_sites("f_called", {}, callers)) << "g is of no interest";
+  EXPECT_EQ(provider().bound_sites("f_called", {}, callers)->size(), 2u);
 }
 
 TEST_F(Sdt, ArgumentsHaveTheTypesOfTheTracepoint) {

@@ -37,6 +37,13 @@ bool is_of_function(const StableProbe& probe) {
 
 }  // namespace
 
+bool KernelPlaces::is(KernelForm form) {
+  if (form == KernelForm::Any) return true;
+  // Which takes a spinlock_t there.
+  const bool is_realtime = function_at("rt_spin_lock") != nullptr;
+  return is_realtime == (form == KernelForm::RealTime);
+}
+
 const guest_linux::Symbol* KernelPlaces::function(const StableProbe& probe) {
   return is_of_function(probe) ? function_at(probe.place) : nullptr;
 }
@@ -79,6 +86,10 @@ Result<void> KernelPlaces::check_argument(const StableProbe& probe,
 }
 
 Result<void> KernelPlaces::check_function(const StableProbe& probe) {
+  if (function(probe) == nullptr && probe.or_in_callers) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("this kernel has {} inlined in its callers", probe.place));
+  }
   if (function(probe) == nullptr) {
     return fail(ErrorCode::Unsupported, fmt::format("this kernel has no function {}", probe.place));
   }
@@ -130,7 +141,8 @@ Result<std::vector<BoundSite>> KernelPlaces::sites(const StableProbe& probe) {
     case PlaceKind::Entry:
     case PlaceKind::Return:
     case PlaceKind::OwnReturn: return function_sites(probe);
-    case PlaceKind::Tracepoint: return tracepoints_.bound_sites(probe.place, probe.never_in);
+    case PlaceKind::Tracepoint:
+      return tracepoints_.bound_sites(probe.place, probe.never_in, probe.never_called_by);
     case PlaceKind::Counter: return counters_.sites_of(probe.place);
     case PlaceKind::Nowhere: return fail(ErrorCode::Unsupported, std::string(probe.place));
   }

@@ -27,6 +27,8 @@ class KernelPlaces {
         tracepoints_(text, kernel, points),
         counters_(text, kernel, points) {}
 
+  /// Whether this kernel is of the form.
+  bool is(KernelForm form);
   /// The name of the function that a probe stands in: this kernel's, or else the table's. For a
   /// tracepoint its name, for a counter the enumerator's.
   std::string function_name(const StableProbe& probe);

@@ -36,6 +36,7 @@ constexpr std::string_view kUnlock = "_raw_spin_unlock";
 constexpr StartPlace kInMutexCall = {.natives = kMutex};
 constexpr StartPlace kInSpinCall = {.natives = kSpin};
 constexpr StartPlace kInSlowSpinCall = {.natives = kAnyLock};
+constexpr StartPlace kInRtMutexCall = {.natives = kAnyLock};
 constexpr StartPlace kInRwCall = {.natives = kRw};
 
 constexpr NativeValue kMutexTaken[] = {{kMutexType, "lock", "start0"}};
@@ -67,6 +68,15 @@ constexpr StartPlace kMutexSpins = {.of = StartPlace::Of::TaskAndObject,
                                     .natives = kMutexContended,
                                     .condition = "flags == 33",
                                     .spoilt_when = "flags == 32"};
+// A real-time kernel's mutex is a rt_mutex, its first member. A wait for one has the flag 8 alone,
+// also where it spins for an owner that runs.
+constexpr NativeValue kRtMutexContended[] = {{kMutexType, "lock", "arg0"},
+                                             {"int", "flags", "arg1"}};
+constexpr StartPlace kRtMutexBlocks = {.of = StartPlace::Of::TaskAndObject,
+                                       .kind = Tracepoint,
+                                       .place = "contention_begin",
+                                       .natives = kRtMutexContended,
+                                       .condition = "flags == 8"};
 
 /// Of a semaphore's count the lowest bit is a writer, bits 8 and up are the readers.
 std::uint64_t readers_of(std::uint64_t count) {
@@ -108,6 +118,12 @@ constexpr auto and_other_locks(const std::string_view (&own)[kOwn]) {
   return all;
 }
 constexpr auto kNotOfMutexes = and_other_locks({"rwsem_down_"});
+/// Its spin locks and semaphores wait by the same code, each source file with a copy of its own.
+constexpr std::string_view kNotOfRtMutexes[] = {
+    "rtlock_",           "rt_read_",     "rt_write_",      "rwbase_",
+    "__rwbase_",         "queued_",      "native_queued_", "__pv_queued_",
+    "resilient_queued_", "percpu_down_", "__percpu_down_", "__down_common"};
+constexpr std::string_view kRtSemaphores[] = {"rwbase_", "__rwbase_", "down_read", "down_write"};
 constexpr auto kNotOfReaders = and_other_locks({"rwsem_down_write_", "__mutex_", "__ww_mutex_"});
 constexpr auto kNotOfWriters = and_other_locks({"rwsem_down_read_", "__mutex_", "__ww_mutex_"});
 
@@ -122,28 +138,57 @@ constexpr StableProbe kLockstat[] = {
      &kInMutexCall},
     {"adaptive-acquire", OwnReturn, "mutex_lock_killable", kMutexTaken, {}, kFailed, &kInMutexCall},
     {"adaptive-acquire", OwnReturn, "mutex_trylock", kMutexTaken, {}, kSucceeded, &kInMutexCall},
-    {"adaptive-acquire", OwnReturn, "__mutex_lock", kMutexTaken, {}, kFailed, &kInMutexCall},
+    {.name = "adaptive-acquire",
+     .kind = OwnReturn,
+     .place = "__mutex_lock",
+     .natives = kMutexTaken,
+     .condition = kFailed,
+     .start = &kInMutexCall,
+     .kernels = KernelForm::Usual},
+    {.name = "adaptive-acquire",
+     .kind = OwnReturn,
+     .place = "rt_mutex_slowlock",
+     .natives = kMutexTaken,
+     .condition = kFailed,
+     .start = &kInRtMutexCall,
+     .kernels = KernelForm::RealTime,
+     .or_in_callers = true},
     {"adaptive-acquire-error",
      OwnReturn,
-     "__mutex_lock",
+     "__mutex_lock|rt_mutex_slowlock",
      kMutexRefused,
      {},
      "error > 0",
-     &kInMutexCall},
+     &kInRtMutexCall},
     {.name = "adaptive-block",
      .kind = Tracepoint,
      .place = "contention_end",
      .natives = kMutexWaited,
      .condition = kNoError,
      .start = &kMutexBlocks,
-     .never_in = kNotOfMutexes},
+     .never_in = kNotOfMutexes,
+     .kernels = KernelForm::Usual},
+    {.name = "adaptive-block",
+     .kind = Tracepoint,
+     .place = "contention_end",
+     .natives = kMutexWaited,
+     .condition = kNoError,
+     .start = &kRtMutexBlocks,
+     .never_in = kNotOfRtMutexes,
+     .never_called_by = kRtSemaphores,
+     .kernels = KernelForm::RealTime},
     {.name = "adaptive-spin",
      .kind = Tracepoint,
      .place = "contention_end",
      .natives = kMutexWaited,
      .condition = kNoError,
      .start = &kMutexSpins,
-     .never_in = kNotOfMutexes},
+     .never_in = kNotOfMutexes,
+     .kernels = KernelForm::Usual},
+    {.name = "adaptive-spin",
+     .kind = Nowhere,
+     .place = "a real-time kernel does not tell who spins; nearest: lockstat:::adaptive-block",
+     .kernels = KernelForm::RealTime},
     {"adaptive-release", Entry, "mutex_unlock", kMutex},
     {"spin-acquire", OwnReturn, "_raw_spin_lock", kSpinTaken, {}, "", &kInSpinCall},
     {"spin-acquire", OwnReturn, "_raw_spin_lock_bh", kSpinTaken, {}, "", &kInSpinCall},

@@ -90,7 +90,8 @@ StableProbe place_of_start(const StableProbe& probe) {
           .kind = start.kind,
           .place = is_call ? probe.place : start.place,
           .natives = start.natives,
-          .never_in = probe.never_in};
+          .never_in = probe.never_in,
+          .never_called_by = probe.never_called_by};
 }
 
 // Making one

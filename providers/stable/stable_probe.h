@@ -58,6 +58,10 @@ struct StartPlace {
   std::string_view spoilt_when{};
 };
 
+/// Kernels that a row is for. A real-time kernel (PREEMPT_RT) makes all locks that sleep of one
+/// other kind.
+enum class KernelForm : std::uint8_t { Any, Usual, RealTime };
+
 struct StableProbe {
   std::string_view name;
   PlaceKind kind = PlaceKind::Entry;
@@ -77,6 +81,11 @@ struct StableProbe {
   /// Prefixes of function names. Functions with such a name pass the tracepoint, and its beginning,
   /// only for something else: no probe stands in them. Empty: none.
   std::span<const std::string_view> never_in{};
+  /// The same of functions that these call: some are compiled several times under one name.
+  std::span<const std::string_view> never_called_by{};
+  KernelForm kernels = KernelForm::Any;  // on others nobody hears of this row
+  /// Where the function is no function of its own, the probes of its callers tell the same.
+  bool or_in_callers = false;
 };
 
 /// One provider's rows.

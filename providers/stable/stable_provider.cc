@@ -49,7 +49,8 @@ void StableProvider::for_each_row(const dif::ProbeDescription& pattern,
   if (!dif::field_matches(pattern.provider, name())) return;
   const dif::ProbeDescription here = on_this_kernel(pattern);
   for (std::uint32_t index = 0; index < rows_.size(); ++index) {
-    if (!dif::field_matches(pattern.name, rows_[index].probe->name)) continue;
+    const StableProbe& probe = *rows_[index].probe;
+    if (!dif::field_matches(pattern.name, probe.name) || !places_->is(probe.kernels)) continue;
     if (dif::matches(here, name_of(rows_[index]))) visit(index);
   }
 }
@@ -108,7 +109,9 @@ void StableProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVis
 
 Result<std::optional<Probe>> StableProvider::by_id(dif::ProbeId id) {
   const auto index = index_of(id);
-  if (!index || !examine(rows_[*index])) return std::optional<Probe>();
+  if (!index || !places_->is(rows_[*index].probe->kernels) || !examine(rows_[*index])) {
+    return std::optional<Probe>();
+  }
   return std::optional(probe(*index));
 }
 

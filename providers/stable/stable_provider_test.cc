@@ -30,6 +30,8 @@ constexpr StableProbe kProbes[] = {
     {"either", PlaceKind::Entry, "absent"},
     {"whole", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "start"},
     {"part", PlaceKind::Entry, "fork", {}, {}, "", nullptr, {}, "unlock"},
+    {.name = "lock", .place = "fork", .kernels = KernelForm::Usual},
+    {.name = "lock", .kind = PlaceKind::Nowhere, .place = "no", .kernels = KernelForm::RealTime},
 };
 constexpr StableTable kProcTable{"proc", kProbes};
 
@@ -66,9 +68,9 @@ class StableProviders : public FunctionProviders {
 };
 
 TEST_F(StableProviders, AreAtTheFunctionsThatThisKernelHas) {
-  EXPECT_EQ(
-      listed(provider_, {"proc", "", "", ""}),
-      (Names{"fork:create", "fork:failure", "start.isra.0:start", "fork:either", "fork:whole"}));
+  EXPECT_EQ(listed(provider_, {"proc", "", "", ""}),
+            (Names{"fork:create", "fork:failure", "start.isra.0:start", "fork:either", "fork:whole",
+                   "fork:lock"}));
   EXPECT_EQ(listed(provider_, {"", "vmlinux", "st*", ""}), (Names{"start.isra.0:start"}));
   EXPECT_TRUE(listed(provider_, {"sched", "", "", ""}).empty());
 }
@@ -90,6 +92,19 @@ TEST_F(StableProviders, TellWhatThisKernelLacks) {
                    "absent:either: this kernel has no function absent",
                    "fork:part: this kernel has unlock inlined in its callers, where it would be "
                    "missed"}));
+}
+
+TEST_F(StableProviders, ARowIsForItsFormOfKernelsAlone) {
+  const dif::ProbeDescription lock{"proc", "", "", "lock"};
+  EXPECT_EQ(listed(provider_, lock), Names{"fork:lock"});
+  EXPECT_EQ(refused(provider_, lock), Names{});
+
+  function("rt_spin_lock", kReturnsOne);
+  seal();
+  StableProvider real_time(kProcTable, std::make_shared<KernelPlaces>(text_, kernel_, points_),
+                           kernel_, points_);
+  EXPECT_EQ(listed(real_time, lock), Names{});
+  EXPECT_EQ(refused(real_time, lock), Names{":lock: no"});
 }
 
 TEST_F(StableProviders, APlaceThatThisKernelLacksIsAGapOfTheOthersOfItsName) {

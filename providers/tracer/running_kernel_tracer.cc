@@ -62,7 +62,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   KernelTraps traps() override {
     KernelTraps traps{
         .view = {&host_reader_, first_task(tracer_.kernel_), LinuxPaths(tracer_.kernel_.types()),
-                 [this] { host_reader_.forget(); }},
+                 LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (tracer_.table_.size() == 0) return traps;
     tracer_.kprobes_->forward_to(dispatcher_);

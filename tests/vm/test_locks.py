@@ -14,6 +14,7 @@ class Locks:
     image = ""
     cpus = 0
     lacks = ()  # the probes that this kernel has no place for
+    blocks = 32  # the flags of a wait for a mutex (LCB_F_* of include/trace/events/lock.h)
 
     def trace(self, program, command="locks"):
         """Runs it beside locks.c or contention.c."""
@@ -38,7 +39,12 @@ class Locks:
             # Of a pipe: readers and writers take its mutex, whose address is that of both ends.
             " lockstat:::adaptive-acquire, lockstat:::adaptive-release"
             ' /execname == "locks" && phase == 1 && arg0 == (uintptr_t)&((struct pipe_inode_info *)'
-            "curthread->files->fdt->fd[5]->private_data)->mutex/ { @[probename, 0] = count(); }"
+            "curthread->files->fdt->fd[5]->private_data)->mutex/ { @[probename, 0] = count();"
+            " this->owned = mutex_owned(args[0]) && mutex_owner(args[0]) == curthread; }"
+            " lockstat:::adaptive-release"
+            ' /execname == "locks" && phase == 1 && arg0 == (uintptr_t)&((struct pipe_inode_info *)'
+            "curthread->files->fdt->fd[5]->private_data)->mutex && this->owned/"
+            ' { @["owned", 0] = count(); }'
             " lockstat:::spin-acquire"
             + ("" if "spin-release" in self.lacks else ", lockstat:::spin-release") +
             ' /execname == "locks" && phase == 2 &&'
@@ -46,10 +52,15 @@ class Locks:
             " lockstat:::rw-acquire, lockstat:::rw-release"
             ' /execname == "locks" && phase == 3 && args[0] == &curthread->mm->mmap_lock/'
             " { @[probename, arg1 == RW_READER] = count(); }"
+            " lockstat:::rw-release"
+            ' /execname == "locks" && phase == 3 && args[0] == &curthread->mm->mmap_lock &&'
+            " (arg1 == RW_READER ? rw_read_held(args[0]) : rw_write_held(args[0]))/"
+            ' { @["held", arg1 == RW_READER] = count(); }'
             ' END { printa("%s %d %@d\\n", @); }')
 
         counts = outcome.counts()
-        expected = {"adaptive-acquire 0": 40, "adaptive-release 0": 40,
+        expected = {"adaptive-acquire 0": 40, "adaptive-release 0": 40, "owned 0": 40,
+                    "held 0": 24, "held 1": 15,
                     "spin-acquire 0": 30, "spin-release 0": 30,
                     "rw-acquire 0": 24, "rw-release 0": 24,
                     "rw-acquire 1": 15, "rw-release 1": 15}
@@ -60,14 +71,15 @@ class Locks:
         self.unless_lacking("adaptive-block")
         outcome = self.trace(
             self.PHASES +
-            " lockstat:::adaptive-block, lockstat:::adaptive-spin, lockstat:::adaptive-acquire"
+            " lockstat:::adaptive-block, lockstat:::adaptive-acquire"
+            + ("" if "adaptive-spin" in self.lacks else ", lockstat:::adaptive-spin") +
             ' /execname == "locks" && phase == 4 &&'
             " arg0 == (uintptr_t)&curthread->files->fdt->fd[3]->f_pos_lock/"
             ' { @[probename] = count(); printf("%s %d\\n", probename, pid); }'
             " lockstat:::adaptive-block"
             ' /execname == "locks" && phase == 4 &&'
             " args[0] == &curthread->files->fdt->fd[3]->f_pos_lock/ { @least = min(arg1); }"
-            " sdt:lock::contention_begin /arg1 == 32/ { self->blocks = arg0; }"
+            f" sdt:lock::contention_begin /arg1 == {self.blocks}/ {{ self->blocks = arg0; }}"
             " lockstat:::adaptive-block { @sums[\"blocks\"] = count(); }"
             " lockstat:::adaptive-block /arg0 == self->blocks/ { @sums[\"true\"] = count(); }"
             ' END { printa("<%s> %@d\\n", @); printa("<%s> %@d\\n", @sums);'
@@ -136,6 +148,23 @@ class Older(guest.OfSuite, Locks, unittest.TestCase):
 
 
 @ringside.takes_long
+class RealTime(guest.OfSuite, Locks, unittest.TestCase):
+    """On Debian's real-time kernel, where a mutex, a semaphore and a spinlock_t are rt_mutexes."""
+
+    suite = "trixie-rt"
+    lacks = ("spin-acquire", "spin-release", "adaptive-spin", "rw-block")
+    blocks = 8
+
+    def test_what_it_lacks_is_refused_with_its_reason(self):
+        for name, why in (("adaptive-spin", "a real-time kernel does not tell who spins"),
+                          ("rw-block", "has no member count")):
+            with self.subTest(name):
+                outcome = ringside.run(f"lockstat:::{name} {{ }}", image=self.image)
+                self.assertEqual(outcome.status, 1, outcome)
+                self.assertIn(why, outcome.stderr, outcome)
+
+
+@ringside.takes_long
 class Newest(guest.OfSuite, Locks, unittest.TestCase):
     """On Debian unstable's, which has locks elsewhere every few months."""
 
@@ -150,6 +179,7 @@ class Newest(guest.OfSuite, Locks, unittest.TestCase):
         self.assertEqual(outcome.status, 0, outcome)
         self.assertRegex(outcome.stderr, "rw-block does not see all that happens: no probe can stand at .*"
                                          "jump label")
+
 
 if __name__ == "__main__":
     unittest.main()

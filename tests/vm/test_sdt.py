@@ -250,6 +250,31 @@ class RealTime(guest.OfSuite, unittest.TestCase):
         self.assertEqual(listing.status, 0, listing)
         self.assertGreater(len(re.findall(r"^ *\d+ +sdt ", listing.stdout, re.MULTILINE)), 600)
 
+    def test_counts_are_the_guests_own(self):
+        """Of few events: to switch all of them on takes such a guest an hour."""
+        events = ("sched/sched_switch", "sched/sched_waking", "sched/sched_wakeup", "sched/sched_process_fork",
+                  "sched/sched_process_exit", "task/task_newtask", "signal/signal_generate",
+                  "lock/contention_begin", "lock/contention_end")
+        program = "".join(f'sdt:{group}::{name} /execname == "workload"/ {{ @["{group}/{name}"] = count(); }}\n'
+                          for group, name in (event.split("/") for event in events))
+        command = (f"{NO_NAMES}; cd /sys/kernel/tracing/events; for event in {' '.join(events)}; do"
+                   " echo 'hist:keys=common_pid:size=128 if COMM == \"workload\"' >$event/trigger; done;"
+                   " workload --reads 5 --getppid 10 --processes 2 --threads 2 --tcp 1; echo '<hits>';"
+                   " grep -H 'Hits: [^0]' */*/hist | sed 's,/hist: *Hits:,,'; echo '</hits>'")
+        outcome = ringside.run(
+            program + 'sched:::off-cpu /execname == "workload"/ { @off = count(); }'
+            ' sched:::sleep, sched:::preempt /execname == "workload"/ { @how = count(); }'
+            ' END { printf("<ours>\\n"); printa("%s %@d\\n", @); printf("</ours>\\n");'
+            ' printa("off %@d\\n", @off); printa("how %@d\\n", @how); }',
+            image=self.image, cpus=self.cpus, options=("-q",), command=command)
+
+        self.assertEqual(outcome.status, 0, outcome)
+        ours, theirs = outcome.section("ours").counts(), outcome.section("hits").counts()
+        self.assertEqual(ours, theirs, outcome)
+        self.assertGreaterEqual(len(theirs), 6, outcome)
+        self.assertEqual(outcome.counts()["off"], theirs["sched/sched_switch"], outcome)
+        self.assertEqual(outcome.counts()["how"], theirs["sched/sched_switch"], outcome)
+
 
 class Arguments(unittest.TestCase):
     def table(self, image):

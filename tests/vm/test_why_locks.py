@@ -7,6 +7,7 @@ like are called, on locks of the kernel that nothing else in an idle guest asks 
 import struct
 import unittest
 
+import guest
 import ringside
 from patient import Patient, hung, is_first
 
@@ -32,7 +33,7 @@ def by_length(of_one, of_more):
     return b"\x50\x80\x7f\x68\x01\x75" + bytes([len(of_one)]) + of_one + of_more
 
 
-class Locks(unittest.TestCase):
+class TwoTasks:
     """Two tasks and their locks."""
 
     def hang(self, patient, of_one, of_more):
@@ -47,9 +48,11 @@ class Locks(unittest.TestCase):
         patient.lose_a_cpu(by_length(*codes).hex().encode())
         patient.hang("hostname 1 & hostname 22 & wait")
 
+    images = ringside.IMAGES
+
     def check(self, of_one, of_more, check):
         """Checks the report of a guest of each image once both tasks have waited for long."""
-        for image in ringside.IMAGES:
+        for image in self.images:
             with self.subTest(image), Patient(image) as patient:
                 self.hang(patient, of_one, of_more)
                 text, tree = patient.why_once(hung(2))
@@ -77,6 +80,10 @@ class Locks(unittest.TestCase):
         self.check([("mutex_lock", MUTEX), PAUSE, ("down_read", SEMAPHORE)],
                    [("down_write", SEMAPHORE), PAUSE, ("mutex_lock", MUTEX)], check)
 
+
+class Locks(TwoTasks, unittest.TestCase):
+    """On ordinary kernels, whose locks are of three kinds."""
+
     def test_a_rw_semaphore_that_a_sleeping_reader_holds(self):
         def check(text, tree, tasks):
             waiter, = [task for task in tasks if task["waits"].get("lock")]
@@ -86,6 +93,26 @@ class Locks(unittest.TestCase):
             self.assertEqual(lock["owner"], holder["pid"], text)
             said, = [cause["text"] for cause in tree["causes"] if cause["kind"] == "lock-holder"]
             self.assertIn(f"hostname (pid {holder['pid']}) holds", said, text)
+
+        self.check([("down_read", SEMAPHORE), FOR_EVER], [PAUSE, ("down_write", SEMAPHORE)], check)
+
+
+@ringside.takes_long
+class RealTimeLocks(guest.OfSuite, TwoTasks, unittest.TestCase):
+    """On Debian's real-time kernel, where all of them are rt_mutexes."""
+
+    suite = "trixie-rt"
+
+    @property
+    def images(self):
+        return [self.image]
+
+    def test_the_readers_of_a_rw_semaphore_have_no_names(self):
+        def check(text, _tree, tasks):
+            waiter, = [task for task in tasks if task["waits"].get("lock")]
+            lock = waiter["waits"]["lock"]
+            self.assertEqual((lock["kind"], lock["held_by_readers"]), ("rw_semaphore", True), text)
+            self.assertNotIn("owner", lock, text)
 
         self.check([("down_read", SEMAPHORE), FOR_EVER], [PAUSE, ("down_write", SEMAPHORE)], check)
 

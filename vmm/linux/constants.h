@@ -20,5 +20,8 @@ inline constexpr std::uint32_t kMostCpus = 8192;
 /// Bits of a mutex's owner that are no part of the task's address: MUTEX_FLAGS
 /// (kernel/locking/mutex.h).
 inline constexpr std::uint64_t kMutexFlags = 7;
+/// The same of a rt_mutex, which a real-time kernel's mutexes are: RT_MUTEX_HAS_WAITERS
+/// (kernel/locking/rtmutex_common.h).
+inline constexpr std::uint64_t kRtMutexHasWaiters = 1;
 
 }  // namespace ringside::guest_linux

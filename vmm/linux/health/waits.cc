@@ -13,8 +13,7 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostWaiters = 4096;
-constexpr std::uint64_t kReaderOwned = 1;   // RWSEM_READER_OWNED
-constexpr std::uint64_t kRtHasWaiters = 1;  // RT_MUTEX_HAS_WAITERS
+constexpr std::uint64_t kReaderOwned = 1;  // RWSEM_READER_OWNED
 
 template <std::size_t kCount>
 bool is_one_of(std::string_view name, const std::array<std::string_view, kCount>& names) {
@@ -139,7 +138,7 @@ std::optional<GuestVirt> Waits::semaphore_of_writer(const Task& task) const {
     if (!arch::in_kernel_half(at) || word % 8 != 0) continue;
     const auto owner = view_.value(at.wrapping_add(rt_.in_semaphore->offset), rt_.owner);
     const auto readers = view_.value(at, rt_.readers);
-    const bool is_its = owner && (*owner & ~kRtHasWaiters) == task.address.raw();
+    const bool is_its = owner && (*owner & ~kRtMutexHasWaiters) == task.address.raw();
     // Writers have taken the bias away, so that no reader comes any more.
     if (is_its && readers && *readers != 0 && (*readers & kReaderBias) == 0) return at;
   }
@@ -169,7 +168,7 @@ bool Waits::look_for_rt_mutex(const Task& task, const std::vector<Frame>& stack,
   }
   name_lock(wait);
   const auto owner = view_.value(*lock, rt_.owner);
-  const Task* holder = owner ? tasks_.find(GuestVirt(*owner & ~kRtHasWaiters)) : nullptr;
+  const Task* holder = owner ? tasks_.find(GuestVirt(*owner & ~kRtMutexHasWaiters)) : nullptr;
   if (holder == nullptr) return true;
   wait.owner = holder->pid;
   wait.owner_task = holder->address;
