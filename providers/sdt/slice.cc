@@ -152,13 +152,18 @@ class Slice::Preparation {
     const auto names = source_.kernel.symbols().all_at(in.target);
     return std::ranges::any_of(names, [](const auto& one) { return is_return_thunk(one.name); });
   }
-  /// A call by which a kernel that preempts itself lets others run, as at the end of each section
-  /// that must not be preempted. Such a call keeps all registers: it stands in code that the
-  /// compiler takes to call nothing (__preempt_schedule() of arch/x86/include/asm/preempt.h).
+  /// A call that no argument depends on: it takes nothing, gives nothing back and changes nothing
+  /// that the arguments are made of. By some a kernel that preempts itself lets others run, as at
+  /// the end of each section that must not be preempted; these keep all registers, since they stand
+  /// in code that the compiler takes to call nothing (__preempt_schedule() of
+  /// arch/x86/include/asm/preempt.h). By others it tells RCU that an idle CPU is about to be traced
+  /// (__DO_TRACE of include/linux/tracepoint.h, up to 6.5).
   bool only_takes_time(const Evaluable& in) const {
-    static constexpr std::array<std::string_view, 4> kNames = {
-        "preempt_schedule_thunk", "preempt_schedule_notrace_thunk", "preempt_schedule",
-        "preempt_schedule_notrace"};
+    static constexpr std::array<std::string_view, 8> kNames = {
+        "preempt_schedule_thunk", "preempt_schedule_notrace_thunk",
+        "preempt_schedule",       "preempt_schedule_notrace",
+        "ct_irq_enter_irqson",    "ct_irq_exit_irqson",
+        "rcu_irq_enter_irqson",   "rcu_irq_exit_irqson"};
     const auto names = source_.kernel.symbols().all_at(in.target);
     return std::ranges::any_of(
         names, [](const auto& one) { return std::ranges::find(kNames, one.name) != kNames.end(); });
