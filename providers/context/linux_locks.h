@@ -5,9 +5,8 @@
 //                         bits 8..62 how many readers hold it
 // Those of a real-time kernel (PREEMPT_RT) are others, and lie where its types say:
 //   struct mutex          rtmutex.owner: the holder's task_struct, bit 0 a flag
-//   struct rw_semaphore   rwbase.readers: how many readers hold it, bit 30 a writer holds it, bit
-//   31
-//                         no writer has come (include/linux/rwbase_rt.h)
+//   struct rw_semaphore   rwbase.readers: how many readers hold it, bit 30 a writer holds it,
+//                         bit 31 no writer has come (include/linux/rwbase_rt.h)
 // Fire context: yes, but for the constructor.
 #pragma once
 
