@@ -26,7 +26,7 @@ import guest
 PROGRAM = "/usr/sbin/libvirtd"
 LIBC = ctypes.CDLL(None)
 DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>{memory}</memory>
- {backing}<vcpu>{cpus}</vcpu>
+ {backing}<vcpu current='{cpus}'>{most_cpus}</vcpu>
  <os><type arch='x86_64' machine='pc'>hvm</type><kernel>{files}/vmlinuz</kernel>
   <initrd>{files}/initrd</initrd><cmdline>{append}</cmdline></os>
  <features><acpi/><apic/></features>
@@ -35,7 +35,7 @@ DOMAIN = """<domain type='qemu'><name>{name}</name><memory unit='MiB'>{memory}</
   <serial type='file'><source path='{folder}/console'/><target port='0'/></serial>
   <serial type='unix'><source mode='connect' path='{folder}/control'/><target port='1'/></serial>
   <serial type='unix'><source mode='connect' path='{folder}/output'/><target port='2'/></serial>
-  <memballoon model='none'/></devices></domain>
+  {disks}<memballoon model='none'/></devices></domain>
 """
 # QEMUs are another user's, as Debian's package has it, whose id this is.
 USER = "libvirt-qemu"
@@ -45,6 +45,8 @@ cgroup_controllers = []
 security_driver = "none"
 """
 SYSTEM_FOLDERS = ("run", "var/lib", "var/log", "var/cache", "etc")
+DISK = """<disk type='file' device='disk'><driver name='qemu' type='{format}'/><source file='{path}'/>
+ <target dev='{name}' bus='virtio'/></disk>"""
 SHARED = "<memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>"
 
 
@@ -77,7 +79,9 @@ def missing_for_system():
 class Domain:
     """A running domain and its command port."""
 
-    def __init__(self, libvirt, name, image, cpus=1, memory=512, backing=""):
+    def __init__(self, libvirt, name, image, cpus=1, most_cpus=None, memory=512, backing="", disks=(),
+                 append=""):
+        """`disks`: each as DISK has them."""
         self.libvirt, self.name = libvirt, name
         self.folder = libvirt.folder / name
         self.folder.mkdir()
@@ -90,8 +94,8 @@ class Domain:
         libvirt.hand_over(self.folder)
         qemu = shutil.which(os.environ.get("RINGSIDE_QEMU", "qemu-system-x86_64"))
         (self.folder / "xml").write_text(DOMAIN.format(
-            name=name, image=image, cpus=cpus, memory=memory, backing=backing, qemu=qemu,
-            append=guest.APPEND, folder=self.folder, files=libvirt.files(image)))
+            name=name, image=image, cpus=cpus, most_cpus=most_cpus or cpus, memory=memory,
+            backing=backing, qemu=qemu, disks="".join(disks), append=f"{guest.APPEND} {append}", folder=self.folder, files=libvirt.files(image)))
         self.port = None
 
     def connect(self):

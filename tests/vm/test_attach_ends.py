@@ -31,6 +31,8 @@ SOME = "fbt::vfs_*:, fbt::*kexec*:, syscall::: { @ = count(); }"
 LOAD = ("touch /tmp/go; for n in 1 2; do (while [ -e /tmp/go ]; do dd if=/dev/zero of=/tmp/file$n bs=512"
         " count=200; cat /proc/*/stat; done) </dev/null >/dev/null 2>&1 & done")
 MOVED = "its owner saves it, or moves it to another host"
+ANOTHER = START.replace("nokaslr", "")
+STARTED_ANOTHER = "tracing ended: the guest has started another kernel (kexec), which is not traced"
 GONE = "its owner has saved it, or moved it to another host; breakpoints of ours went along"
 
 
@@ -43,6 +45,18 @@ def patient(image="debian-6.1", **settings):
     """A machine whose kernel does not complain of a host that lets it wait."""
     append = f'{guest.PATIENT} {settings.pop("append", "")}'
     return Machine(image, cpus=2, append=append, **settings)
+
+
+def with_another_kernel(image):
+    """The environment in which `image` has itself beside it, to start by ANOTHER."""
+    program = static_program("kexec.c")
+    second = Archive()
+    second.file("bin/kexec", program, 0o755)
+    first = Archive()
+    first.file("bin/kexec", program, 0o755)
+    first.file("kexec/vmlinuz", (guest.images_folder() / image / "vmlinuz").read_bytes())
+    first.file("kexec/initrd", initrd_with(image, second))
+    return image_with(image, first)
 
 
 class EndCase(Case):
@@ -282,16 +296,8 @@ class Ends(EndCase):
                              (1, "ringside: tracing ended: its owner ended it (host-qmp-quit)"), outcome)
 
     def test_another_kernel(self):
-        program = static_program("kexec.c")
         for image in ringside.IMAGES[-1:] if ringside.QUICK else ringside.IMAGES:  # minutes each
-            second = Archive()
-            second.file("bin/kexec", program, 0o755)
-            first = Archive()
-            first.file("bin/kexec", program, 0o755)
-            kernel = guest.images_folder() / image / "vmlinuz"
-            first.file("kexec/vmlinuz", kernel.read_bytes())
-            first.file("kexec/initrd", initrd_with(image, second))
-            with self.subTest(image), image_with(image, first) as environment:
+            with self.subTest(image), with_another_kernel(image) as environment:
                 with mock.patch.dict(os.environ, environment):
                     self.check_kexec(image)
 
@@ -300,12 +306,10 @@ class Ends(EndCase):
         with patient(image, accelerator="tcg,thread=single") as machine:
             with machine.trace(begin(SOME), ["-q"]) as running:
                 started(running)
-                machine.port.start(START.replace("nokaslr", ""))
+                machine.port.start(ANOTHER)
                 machine.port.send("go")
                 outcome = running.finish()
-            self.assertEqual((outcome.status, outcome.stderr),
-                             (1, "ringside: tracing ended: the guest has started another kernel "
-                                 "(kexec), which is not traced\n"), outcome)
+            self.assertEqual((outcome.status, outcome.stderr), (1, f"ringside: {STARTED_ANOTHER}\n"), outcome)
             machine.port.expect("ready")
             status, said = machine.port.run("kexec watch 2 1000 a0000")
             self.assertEqual(status, 0, said)
