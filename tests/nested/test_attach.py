@@ -23,7 +23,7 @@ qemu() {  # NAME IMAGE PROGRAM ARGUMENTS...: a QEMU with a guest
     setsid sh -c "exec 3>$name.in; exec sleep 100000" &
     echo $! >$name.feeder
     loop='while read n; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n;;'
-    loop="$loop u) echo up;; +*) mount -t sysfs s /sys; echo 1 >/sys/devices/system/\${n#+}/online; echo done \$n;; esac; done"
+    loop="$loop u) echo up;; +*) mount -t sysfs s /sys; until echo 1 >/sys/devices/system/\${n#+}/online; do sleep 0.2; done; echo done \$n;; esac; done"
     setsid $program -L /ringside/qemu -name $name -accel kvm -nodefaults -no-user-config -display none \
         -chardev pipe,id=c,path=/tmp/$name -serial chardev:c -kernel $image/vmlinuz \
         -initrd $image/initrd -append "console=ttyS0 quiet panic=-1 no_timer_check ${append:-} rdinit=/bin/sh -- -c \"mount -t devtmpfs d /dev; exec </dev/ttyS0 >/dev/ttyS0 2>&1; stty -echo -icrnl; echo up; $loop\"" \
@@ -216,6 +216,55 @@ class Attached(nested.TestCase):
         self.assertEqual(re.findall(r"<cpu (\d+) ", outcome.stdout), ["0"], outcome)
         self.assertIn("it has 2 vCPUs by now: the new ones are traced, and not sampled", outcome.stdout)
         self.assertIn("memory was plugged into it", outcome.stdout)
+
+    def test_what_is_unplugged_meanwhile_is_left_alone(self):
+        """A CPU goes, comes again and goes while the guest is traced: counts are exact, and all of ours is
+        taken out each time. QEMU keeps the descriptor of its vCPU."""
+        outcome = self.shell(f"""
+            rm -f mon.in mon.out
+            mkfifo mon.in mon.out
+            setsid cat mon.out >/dev/null &
+            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
+            echo $! >mon.feeder
+            cpu() {{ echo "qemu64-x86_64-cpu,id=c$1,socket-id=$1,core-id=0,thread-id=0"; }}
+            qemu vm debian-6.1 {PC} -smp 1,maxcpus=3,sockets=3 -m 384 -device $(cpu 1) -device $(cpu 2) \\
+                -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
+            t=pid:$(cat vm.pid)
+            vcpus() {{ grep -c kvm-vcpu: /proc/$(cat vm.pid)/maps; }}
+            unplug() {{
+                until [ $(vcpus) = $2 ]; do echo "device_del c$1" >mon.in; sleep 2; done
+            }}
+            [ $(vcpus) = 3 ] || exit 4
+            $R --attach $t -qn '{BYTES}' >before
+            attach trace '{COUNT}' --attach $t
+            work vm 101
+            unplug 1 2
+            work vm 102
+            echo "device_add $(cpu 1)" >mon.in
+            work vm +cpu/cpu1
+            work vm 103
+            unplug 2 2
+            work vm 104
+            detach trace
+            cat trace.err >again
+            $R --attach $t -qn '{BYTES}' >after 2>>again
+            cmp before after || exit 5
+            grep -v armed again
+            attach trace '{COUNT}' --attach $t
+            work vm 50
+            detach trace
+            $R why $t -O jsonl
+            $R vms -O json
+            $R clean $t 2>&1
+            work vm 9""")
+
+        self.assertEqual(re.findall(r"<(reads|returns) (\d+)>", outcome.stdout),
+                         [("reads", "410"), ("returns", "410"), ("reads", "50"), ("returns", "50")], outcome)
+        self.assertNotIn("stay", outcome.stdout, outcome)
+        why = json.loads(re.search(r"^\{\"why\".*\}$", outcome.stdout, re.MULTILINE)[0])["why"]
+        self.assertEqual(len(why["vcpus"]), 2, outcome)
+        self.assertIn('"vcpus": 2', outcome.stdout, outcome)
+        self.assertIn("nothing of an earlier ringside", outcome.stdout, outcome)
 
     def test_registers_are_read_in_pauses(self):
         outcome = self.shell(f"""

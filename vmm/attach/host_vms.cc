@@ -180,7 +180,8 @@ std::optional<HostVm> describe(const HostProcess& process, const FindDomain& fin
   if (!descriptors) {
     vm.obstacle = explain_no_access(process).message;
   } else if (!vcpus.empty()) {
-    describe_kvm(process, program, vm, static_cast<unsigned>(vcpus.size()), find);
+    const auto used = vcpus_in_use(process).value_or(vcpus).size();
+    describe_kvm(process, program, vm, static_cast<unsigned>(used), find);
   } else {
     describe_tcg(process, program, vm, find);
   }

@@ -40,6 +40,10 @@ class FakeProc {
     file(pid, fmt::format("task/{}/status", thread), "Name:\tx\nState:\tS (sleeping)\n");
   }
 
+  void remove(pid_t pid, const std::string& name) const {
+    std::filesystem::remove_all(where(pid, name));
+  }
+
  private:
   std::filesystem::path where(pid_t pid, const std::string& name) const {
     return std::filesystem::path(root_) / std::to_string(pid) / name;

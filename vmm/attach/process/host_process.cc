@@ -212,19 +212,15 @@ Result<std::vector<MemoryMapping>> HostProcess::mappings() const {
 std::vector<pid_t> HostProcess::threads() const {
   // include/linux/sched.h: PF_IO_WORKER, PF_USER_WORKER, PF_KTHREAD.
   constexpr std::uint64_t kWorker = 0x10 | 0x4000 | 0x20'0000;
-  std::vector<pid_t> threads = numbered_entries(path("task")).value_or(std::vector<pid_t>());
+  std::vector<pid_t> threads = all_threads();
   std::erase_if(threads, [this](pid_t thread) {
     return (stat_field(fmt::format("task/{}/stat", thread), 9).value_or(0) & kWorker) != 0;
   });
   return threads;
 }
 
-std::size_t HostProcess::thread_count() const {
-  struct stat folder {};
-  // Each is a folder in it (fs/proc/base.c, proc_task_getattr).
-  constexpr std::size_t kOwn = 2;
-  if (::stat(path("task").c_str(), &folder) != 0 || folder.st_nlink < kOwn) return 0;
-  return folder.st_nlink - kOwn;
+std::vector<pid_t> HostProcess::all_threads() const {
+  return numbered_entries(path("task")).value_or(std::vector<pid_t>());
 }
 
 pid_t HostProcess::tracer_of(pid_t thread) const {

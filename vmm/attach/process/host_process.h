@@ -66,8 +66,8 @@ class HostProcess {
   /// kernel counts them among the process's threads, and they show the system call that made them
   /// as their own. KVM has such a worker; since 6.14 the first KVM_RUN makes it.
   std::vector<pid_t> threads() const;
-  /// How many threads of any kind, by one system call; 0 where we may not see them.
-  std::size_t thread_count() const;
+  /// Threads of any kind, in order, which costs less; empty where we may not see them.
+  std::vector<pid_t> all_threads() const;
   /// The process that traces the thread; 0: none.
   pid_t tracer_of(pid_t thread) const;
   /// The system call that the thread waits in.

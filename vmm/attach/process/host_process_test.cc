@@ -1,6 +1,7 @@
 #include "vmm/attach/process/host_process.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -127,16 +128,23 @@ TEST(HostProcess, WeAreAProcessToo) {
   EXPECT_GT(self.mappings()->size(), 5u);
 }
 
-TEST(HostProcess, CountsItsThreadsByOneCall) {
+TEST(HostProcess, ListsItsThreads) {
   const HostProcess self(getpid());
-  const std::size_t before = self.thread_count();
+  const std::vector<pid_t> before = self.all_threads();
+  std::promise<pid_t> started;
   std::promise<void> end;
-  std::thread other([&] { end.get_future().wait(); });
+  std::thread other([&] {
+    started.set_value(static_cast<pid_t>(syscall(SYS_gettid)));
+    end.get_future().wait();
+  });
+  std::vector<pid_t> expected = before;
+  expected.push_back(started.get_future().get());
+  std::ranges::sort(expected);
 
-  EXPECT_EQ(self.thread_count(), before + 1);
+  EXPECT_EQ(self.all_threads(), expected);
   end.set_value();
   other.join();
-  EXPECT_EQ(HostProcess(0x7fff'fff0).thread_count(), 0u);
+  EXPECT_TRUE(HostProcess(0x7fff'fff0).all_threads().empty());
 }
 
 }  // namespace

@@ -3,9 +3,8 @@
 // which it left the kernel. Used by ProcessVcpus.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <map>
 
 #include "vmm/arch/arch.h"
 
@@ -13,10 +12,9 @@ namespace ringside::vmm {
 
 class KernelGs {
  public:
-  void grow(std::size_t vcpus) { last_.resize(vcpus); }
-  /// Fills kernel_gs_base in, where this vCPU has been seen in the kernel. In the kernel itself it
-  /// is the program's, and 0 says that nobody knows.
-  void complete(std::size_t vcpu, Registers& registers) {
+  /// Fills kernel_gs_base in, where the vCPU of this number has been seen in the kernel. In the
+  /// kernel itself it is the program's, and 0 says that nobody knows.
+  void complete(unsigned vcpu, Registers& registers) {
     if (registers.in_user_mode()) {
       registers.kernel_gs_base = last_[vcpu];
     } else if (arch::in_kernel_half(GuestVirt(registers.gs_base))) {
@@ -26,7 +24,7 @@ class KernelGs {
   }
 
  private:
-  std::vector<std::uint64_t> last_;  // 0: never seen there
+  std::map<unsigned, std::uint64_t> last_;  // 0: never seen there
 };
 
 }  // namespace ringside::vmm

@@ -16,7 +16,6 @@ Registers of(std::uint64_t cs, std::uint64_t gs_base) {
 
 TEST(KernelGs, IsTheOneThatTheVcpuHadInTheKernel) {
   KernelGs known;
-  known.grow(2);
   Registers unknown = of(0x33, kOfProgram), kernel = of(0x10, kPerCpu),
             entry = of(0x10, kOfProgram), program = of(0x33, kOfProgram),
             other = of(0x33, kOfProgram);
@@ -25,7 +24,6 @@ TEST(KernelGs, IsTheOneThatTheVcpuHadInTheKernel) {
   known.complete(0, kernel);
   known.complete(0, entry);  // before swapgs
   known.complete(0, program);
-  known.grow(3);
   known.complete(1, other);
 
   EXPECT_EQ(unknown.kernel_gs_base, 0u);

@@ -25,11 +25,12 @@ constexpr std::uint64_t kCr0At = kStoredAt + offsetof(kvm_sync_regs, sregs.cr0);
 // No vCPU has these: bit 1 of the flags is set, the upper half of CR0 clear.
 constexpr std::uint64_t kNoFlags = 0, kNoCr0 = UINT64_MAX;
 
-constexpr pid_t kNone = 0;  // the thread of a vCPU that was unplugged
-
 // A vCPU's thread that works on an exit just then is soon back in KVM, where it has registers.
 constexpr int kStopTries = 4;
 constexpr std::chrono::milliseconds kNapBetweenStops{1};
+// A thread is there before it is a vCPU's.
+constexpr unsigned kLooksAfterAChange = 20;
+constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 template <class T>
 bool read_value(const CopiedBytes& memory, std::uint64_t at, T& value) {
@@ -47,32 +48,27 @@ Result<std::unique_ptr<ProcessVcpus>> ProcessVcpus::open(const HostProcess& proc
                                                          std::shared_ptr<CopiedBytes> memory,
                                                          GuestMemory& guest) {
   std::unique_ptr<ProcessVcpus> vcpus(new ProcessVcpus(process, std::move(memory), guest));
-  vcpus->tasks_ = process.thread_count();
+  vcpus->tasks_ = process.all_threads();
   vcpus->threads_ = TRY(find_vcpu_threads(process, vcpus->stopper_));
-  vcpus->kernel_gs_.grow(vcpus->threads_.size());
-  vcpus->first_count_ = vcpus->threads_.size();
   vcpus->count_ = static_cast<unsigned>(vcpus->threads_.size());
   return vcpus;
 }
 
-/// vCPUs keep their places, and new ones come after them.
 Result<void> ProcessVcpus::find_plugged() {
-  const std::size_t tasks = process_.thread_count();
-  if (tasks == tasks_ || tasks == 0) return {};  // whose process is gone is told by the pause
-  for (VcpuThread& each : threads_) {
-    if (process_.state_of(each.thread) == ' ') each.thread = kNone;
+  std::vector<pid_t> tasks = process_.all_threads();
+  if (tasks.empty()) return {};  // whose process is gone is told by the pause
+  const auto now = std::chrono::steady_clock::now();
+  if (tasks != tasks_) {
+    looks_left_ = kLooksAfterAChange;
+  } else if (looks_left_ == 0 || now < next_look_) {
+    return {};
   }
-  const auto is_known = [this](unsigned number) {
-    return std::ranges::find(threads_, number, &VcpuThread::number) != threads_.end();
-  };
-  if (!std::ranges::all_of(vcpu_numbers(TRY(process_.descriptors())), is_known)) {
-    for (const VcpuThread& each : TRY(find_vcpu_threads(process_, stopper_))) {
-      if (!is_known(each.number)) threads_.push_back(each);
-    }
-    kernel_gs_.grow(threads_.size());
-    count_ = static_cast<unsigned>(threads_.size());
-  }
-  tasks_ = tasks;
+  const auto updated = update_vcpu_threads(process_, stopper_, threads_);
+  count_ = static_cast<unsigned>(threads_.size());
+  TRY(updated);
+  tasks_ = std::move(tasks);
+  --looks_left_;
+  next_look_ = now + kBetweenLooks;
   return {};
 }
 
@@ -114,12 +110,23 @@ void ProcessVcpus::cancel_stop_requests() {
   asked_.clear();
 }
 
+/// A vCPU may be unplugged just now.
 Result<void> ProcessVcpus::stop_all() {
-  TRY(find_plugged());
-  std::vector<pid_t> threads;
-  for (const VcpuThread& each : threads_) {
-    if (each.thread != kNone) threads.push_back(each.thread);
+  Result<void> stopped;
+  for (int i = 0; i < kStopTries; ++i) {
+    TRY(find_plugged());
+    stopped = stop_threads();
+    if (stopped || stopped.error().code != ErrorCode::MachineGone || !process_.exists()) {
+      return stopped;
+    }
   }
+  // Its machine lives.
+  return fail(ErrorCode::Io, stopped.error().message + ", and its process has not: try again");
+}
+
+Result<void> ProcessVcpus::stop_threads() {
+  std::vector<pid_t> threads;
+  for (const VcpuThread& each : threads_) threads.push_back(each.thread);
   ask_for_registers();
   Result<void> stopped;
   for (int i = 1; (stopped = stopper_.stop(threads)) && i < kStopTries && !all_show_registers();
@@ -127,11 +134,7 @@ Result<void> ProcessVcpus::stop_all() {
     stopper_.let_go();
     std::this_thread::sleep_for(kNapBetweenStops);
   }
-  if (stopped) return {};
-  cancel_stop_requests();
-  if (stopped.error().code == ErrorCode::MachineGone && process_.exists()) {
-    stopped.error().message += ", but its process has not; has a vCPU been unplugged?";
-  }
+  if (!stopped) cancel_stop_requests();
   return stopped;
 }
 
@@ -151,10 +154,7 @@ Result<void> ProcessVcpus::resume() {
 }
 
 std::optional<Registers> ProcessVcpus::stored_registers(std::size_t vcpu) {
-  if (threads_[vcpu].thread == kNone) return std::nullopt;
-  const auto before = std::span(threads_).first(vcpu);
-  const auto gone = std::ranges::count(before, kNone, &VcpuThread::thread);
-  const auto thread = stopper_.registers(vcpu - static_cast<std::size_t>(gone));
+  const auto thread = stopper_.registers(vcpu);
   const bool interrupted = thread &&
                            is_kvm_run(static_cast<std::int64_t>(thread->orig_rax), thread->rsi) &&
                            static_cast<std::int64_t>(thread->rax) == -EINTR;
@@ -165,14 +165,14 @@ std::optional<Registers> ProcessVcpus::stored_registers(std::size_t vcpu) {
     return std::nullopt;
   }
   Registers registers = kvm::to_registers(stored.regs, stored.sregs, 0);
-  kernel_gs_.complete(vcpu, registers);
+  kernel_gs_.complete(threads_[vcpu].number, registers);
   return registers;
 }
 
 /// Those that there were from the start: a new one has none before its guest starts it.
 bool ProcessVcpus::all_show_registers() {
-  for (std::size_t i = 0; i < first_count_; ++i) {
-    if (threads_[i].thread != kNone && !stored_registers(i)) return false;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    if (!threads_[i].is_plugged_in && !stored_registers(i)) return false;
   }
   return true;
 }

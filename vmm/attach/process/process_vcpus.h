@@ -4,13 +4,14 @@
 // that it shares with the process (struct kvm_run of linux/kvm.h). That page is ordinary memory of
 // the process. So a pause sets kvm_valid_regs from outside, and restores it afterwards. A thread
 // that was not in KVM_RUN when it stopped has no registers to show. Nobody tells us of a vCPU that
-// is plugged in: a pause looks for new threads of the process and stops them too. An unplugged vCPU
-// has no thread and no registers any more. Code is written directly to memory: a real processor
-// sees such writes.
+// is plugged in or out: a pause looks at the threads that the process has. One that is unplugged is
+// gone from the next pause on, and those after it move up. Code is written directly to memory: a
+// real processor sees such writes.
 // Threads: every function from any.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,7 +38,6 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
                                                     GuestMemory& guest);
   ~ProcessVcpus() override;
 
-  /// Grows when vCPUs are plugged in, and never shrinks.
   unsigned count() const override { return count_.load(std::memory_order_acquire); }
 
  private:
@@ -51,6 +51,7 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   bool is_needed() const override { return false; }
 
   Result<void> stop_all();
+  Result<void> stop_threads();
   Result<void> find_plugged();
   void ask_for_registers();
   void cancel_stop_requests();
@@ -65,8 +66,9 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   ThreadStopper stopper_;
   std::vector<VcpuThread> threads_;
   KernelGs kernel_gs_;
-  std::size_t tasks_ = 0;        // threads of the process when its vCPUs were last looked for
-  std::size_t first_count_ = 0;  // when it was attached to
+  std::vector<pid_t> tasks_;  // threads of the process when its vCPUs were last looked for
+  unsigned looks_left_ = 0;   // that follow a change of those
+  std::chrono::steady_clock::time_point next_look_;
   std::atomic<unsigned> count_{0};
   std::vector<std::uint64_t> asked_;  // the bits that we added to each one's kvm_valid_regs
   unsigned pauses_ = 0;

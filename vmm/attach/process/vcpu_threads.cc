@@ -84,6 +84,15 @@ std::set<unsigned> vcpu_numbers(const std::vector<HostProcess::Descriptor>& desc
   return numbers;
 }
 
+Result<std::set<unsigned>> vcpus_in_use(const HostProcess& process) {
+  std::set<unsigned> numbers = vcpu_numbers(TRY(process.descriptors()));
+  const auto pages = run_pages(TRY(process.mappings()));
+  // None at all: nobody has said where they are.
+  if (!pages.empty())
+    std::erase_if(numbers, [&](unsigned number) { return !pages.contains(number); });
+  return numbers;
+}
+
 bool is_kvm_run(std::int64_t number, std::uint64_t command) {
   return number == __NR_ioctl && command == KVM_RUN;
 }
@@ -103,7 +112,7 @@ bool has_vcpu_in_kvm(const HostProcess& process) {
 
 Result<std::vector<VcpuThread>> find_vcpu_threads(const HostProcess& process,
                                                   ThreadStopper& stopper) {
-  const std::set<unsigned> wanted = vcpu_numbers(TRY(process.descriptors()));
+  const std::set<unsigned> wanted = TRY(vcpus_in_use(process));
   if (wanted.empty()) return unfit(process, "runs no vCPU by KVM");
   Found found;
   auto nap = kFirstNap;
@@ -128,9 +137,29 @@ Result<std::vector<VcpuThread>> find_vcpu_threads(const HostProcess& process,
                                         claimants.size(), number));
     }
     const auto page = pages.find(number);
-    threads.push_back({number, *claimants.begin(), page == pages.end() ? 0 : page->second});
+    threads.push_back({.number = number,
+                       .thread = *claimants.begin(),
+                       .run_page = page == pages.end() ? 0 : page->second});
   }
   return threads;
+}
+
+Result<void> update_vcpu_threads(const HostProcess& process, ThreadStopper& stopper,
+                                 std::vector<VcpuThread>& threads) {
+  const std::vector<pid_t> alive = process.all_threads();
+  std::erase_if(threads, [&](const VcpuThread& each) {
+    return !std::ranges::binary_search(alive, each.thread);
+  });
+  const auto is_known = [&](unsigned number) {
+    return std::ranges::find(threads, number, &VcpuThread::number) != threads.end();
+  };
+  if (std::ranges::all_of(TRY(vcpus_in_use(process)), is_known)) return {};
+  for (VcpuThread each : TRY(find_vcpu_threads(process, stopper))) {
+    if (is_known(each.number)) continue;
+    each.is_plugged_in = true;
+    threads.push_back(each);
+  }
+  return {};
 }
 
 }  // namespace ringside::vmm

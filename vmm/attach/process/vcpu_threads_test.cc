@@ -59,6 +59,58 @@ TEST_F(VcpuThreads, AllMustBeThere) {
       << threads.error().message;
 }
 
+constexpr const char* kOnly0 =
+    "7f0000005000-7f0000008000 rw-s 00000000 00:0e 1 anon_inode:kvm-vcpu:0\n";
+constexpr const char* kBothElsewhere =
+    "7f0000001000-7f0000004000 rw-s 00000000 00:0e 1 anon_inode:kvm-vcpu:0\n"
+    "7f0000009000-7f000000c000 rw-s 00000000 00:0e 1 anon_inode:kvm-vcpu:1\n";
+
+TEST_F(VcpuThreads, OneThatWasUnpluggedHasADescriptorOnly) {
+  proc_.thread(kPid, 9, kInRun0);
+  proc_.file(kPid, "maps", kOnly0);
+
+  const auto threads = find();
+
+  ASSERT_TRUE(threads.has_value()) << threads.error().message;
+  ASSERT_EQ(threads->size(), 1u);
+  EXPECT_EQ((*threads)[0].number, 0u);
+  EXPECT_EQ(vcpus_in_use(HostProcess(kPid, proc_.root())), std::set<unsigned>{0});
+  proc_.file(kPid, "maps", "");
+  EXPECT_EQ(vcpus_in_use(HostProcess(kPid, proc_.root())), (std::set<unsigned>{0, 1}))
+      << "nobody says which are mapped";
+}
+
+TEST_F(VcpuThreads, OneComesAndGoesAndComesAgain) {
+  const HostProcess process(kPid, proc_.root());
+  proc_.thread(kPid, 8, kInRun1);
+  proc_.thread(kPid, 9, kInRun0);
+  auto threads = find().value();
+  using Known = std::vector<std::pair<unsigned, pid_t>>;
+  const auto known_after_a_look = [&] {
+    const auto updated = update_vcpu_threads(process, stopper_, threads);
+    EXPECT_TRUE(updated) << updated.error().message;
+    Known known;
+    for (const VcpuThread& each : threads) known.emplace_back(each.number, each.thread);
+    return known;
+  };
+  EXPECT_EQ(known_after_a_look(), (Known{{0, 9}, {1, 8}}));
+
+  // The first of them is unplugged, and another thread of its process takes its id's place.
+  proc_.remove(kPid, "task/9");
+  proc_.thread(kPid, 12, "7 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f12");
+  proc_.file(kPid, "maps",
+             "7f0000001000-7f0000004000 rw-s 00000000 00:0e 1 anon_inode:kvm-vcpu:1\n");
+  EXPECT_EQ(known_after_a_look(), (Known{{1, 8}}));
+  EXPECT_FALSE(threads[0].is_plugged_in);
+
+  // It is plugged in again: the same descriptor, another thread and another page.
+  proc_.thread(kPid, 13, kInRun0);
+  proc_.file(kPid, "maps", kBothElsewhere);
+  EXPECT_EQ(known_after_a_look(), (Known{{1, 8}, {0, 13}}));
+  EXPECT_TRUE(threads[1].is_plugged_in);
+  EXPECT_EQ(threads[1].run_page, 0x7f0000001000u);
+}
+
 TEST_F(VcpuThreads, TheKernelsOwnWorkerShowsTheCallThatMadeIt) {
   proc_.thread(kPid, 8, kInRun1);
   proc_.thread(kPid, 9, kInRun0);
