@@ -444,6 +444,7 @@ class SecondLooks : public Health {
     kernel_.seal();
     guest_.put(kData + 0x1100, 100 * kSecond + kSecond / 250);
     guest_.put(kData + 0x1210, wall_);
+    for (const std::uint64_t entry : {kHeap, kHeap + 64}) guest_.put(entry, std::uint64_t{0});
     for (const std::uint64_t base : kernel_.bases) {
       guest_.put(base + 0x100, 102 * kSecond);
       guest_.put(base + 0x200, std::uint64_t{0});
@@ -533,6 +534,30 @@ TEST_F(SecondLooks, ACallThatStaysInTheQueueOfAnIdleCpuIsLost) {
   ASSERT_TRUE(report.cpus[1].call_waits.has_value());
   EXPECT_GE(*report.cpus[1].call_waits, kSecond);
   EXPECT_EQ(report.cpus[1].called_function, "ktime_get");
+}
+
+/// Later entries come in front of it.
+TEST_F(SecondLooks, TheOldestCallTellsWhateverComesMeanwhile) {
+  guest_.put(kernel_.bases[1] + 0x200, kHeap);
+  guest_.put(kHeap + 8, std::uint32_t{0x11});
+  guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);
+  as_time_goes = [&] {
+    guest_.put(kHeap + 64, kHeap);
+    guest_.put(kHeap + 72, std::uint32_t{0x31});  // a wake-up
+    guest_.put(kernel_.bases[1] + 0x200, kHeap + 64);
+  };
+
+  const HealthReport report = watch();
+
+  EXPECT_TRUE(report.cpus[1].call_waits.has_value());
+  EXPECT_EQ(report.cpus[1].called_function, "ktime_get");
+}
+
+TEST_F(SecondLooks, AQueueThatNeverEndsIsNone) {
+  guest_.put(kernel_.bases[1] + 0x200, kHeap);
+  guest_.put(kHeap, kHeap);
+
+  EXPECT_FALSE(watch().cpus[1].call_waits.has_value());
 }
 
 TEST_F(SecondLooks, ACallThatIsTakenInTimeIsNot) {

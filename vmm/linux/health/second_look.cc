@@ -31,17 +31,26 @@ HostTime HostTime::real() {
           }};
 }
 
-std::optional<GuestVirt> SecondLook::queued_call(std::uint32_t cpu) const {
-  const auto queue = view_.percpu("call_single_queue", cpu);
-  const auto first = view_.load<std::uint64_t>(queue);  // llist_head.first
-  return first && *first != 0 ? std::optional(GuestVirt(*first)) : std::nullopt;
+/// The CPU takes all entries at once, and later ones come in front: the oldest one tells whether it
+/// has.
+std::optional<GuestVirt> SecondLook::oldest_call(std::uint32_t cpu) const {
+  constexpr std::size_t kMost = 4096;
+  std::optional<GuestVirt> oldest;
+  auto link = view_.percpu("call_single_queue", cpu);  // llist_head.first, then llist_node.next
+  for (std::size_t n = 0; n < kMost; ++n) {
+    const auto next = view_.load<std::uint64_t>(link);
+    if (!next) return std::nullopt;
+    if (*next == 0) return oldest;
+    link = oldest = GuestVirt(*next);
+  }
+  return std::nullopt;
 }
 
-SecondLook::Heads SecondLook::find_waiting_calls(const HealthReport& report) const {
-  Heads calls;
+SecondLook::Calls SecondLook::find_waiting_calls(const HealthReport& report) const {
+  Calls calls;
   for (const CpuReport& cpu : report.cpus) {
     if (!cpu.is_idle || !cpu.is_online || !waits_for_interrupts(report, cpu.cpu)) continue;
-    if (const auto call = queued_call(cpu.cpu)) calls.emplace(cpu.cpu, *call);
+    if (const auto call = oldest_call(cpu.cpu)) calls.emplace(cpu.cpu, *call);
   }
   return calls;
 }
@@ -76,7 +85,7 @@ std::string SecondLook::called_function(GuestVirt call) const {
   return name.ends_with("+0x0") ? name.substr(0, name.size() - 4) : std::string();
 }
 
-void SecondLook::confirm(const Heads& calls, std::uint64_t waited, HealthReport& report) const {
+void SecondLook::confirm(const Calls& calls, std::uint64_t waited, HealthReport& report) const {
   for (CpuReport& cpu : report.cpus) {
     const auto call = calls.find(cpu.cpu);
     if (call == calls.end()) continue;
@@ -96,7 +105,7 @@ void SecondLook::confirm(const Standing& clock, std::uint64_t waited, HealthRepo
 void SecondLook::watch(HealthReport& report) {
   clocks_.read();
   const std::uint64_t began = host_.now();  // after the clock was read: it is at least that now
-  Heads calls = find_waiting_calls(report);
+  Calls calls = find_waiting_calls(report);
   auto clock = find_standing_clock(report);
   while (!calls.empty() || clock) {
     host_.sleep(kStep);
@@ -104,7 +113,7 @@ void SecondLook::watch(HealthReport& report) {
     forget_();
     clocks_.read();
     if (clock && clocks_.monotonic() != clock->clock) clock.reset();
-    std::erase_if(calls, [&](const auto& each) { return queued_call(each.first) != each.second; });
+    std::erase_if(calls, [&](const auto& each) { return oldest_call(each.first) != each.second; });
     if (!calls.empty() && waited >= kLong) {
       confirm(calls, waited, report);
       calls.clear();

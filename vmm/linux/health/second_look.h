@@ -39,16 +39,16 @@ class SecondLook {
   void watch(HealthReport& report);
 
  private:
-  using Heads = std::map<std::uint32_t, GuestVirt>;  // of call queues, by CPU
+  using Calls = std::map<std::uint32_t, GuestVirt>;  // the oldest of each queue, by CPU
   /// The guest's clock, and by how much its first timer is ahead of that.
   struct Standing {
     std::uint64_t clock = 0, ahead = 0;
   };
 
-  std::optional<GuestVirt> queued_call(std::uint32_t cpu) const;
-  Heads find_waiting_calls(const HealthReport& report) const;
+  std::optional<GuestVirt> oldest_call(std::uint32_t cpu) const;
+  Calls find_waiting_calls(const HealthReport& report) const;
   std::optional<Standing> find_standing_clock(const HealthReport& report) const;
-  void confirm(const Heads& calls, std::uint64_t waited, HealthReport& report) const;
+  void confirm(const Calls& calls, std::uint64_t waited, HealthReport& report) const;
   void confirm(const Standing& clock, std::uint64_t waited, HealthReport& report) const;
   std::string called_function(GuestVirt call) const;
 
