@@ -72,7 +72,7 @@ class Printer {
       case Kind::Struct:
       case Kind::Union: return members(shape, bytes, depth);
       case Kind::Array: return array(shape, bytes, depth);
-      case Kind::String: return text(bytes);
+      case Kind::String: return text_list(bytes);
       case Kind::Float: return number(shape, bytes);
       case Kind::Void:
       case Kind::Function: out_ += kMissing; return;
@@ -145,6 +145,13 @@ class Printer {
     out_ += '"';
   }
 
+  /// As arrays of characters are shown, of which a string is one.
+  void text_list(Bytes bytes) {
+    out_ += "[ ";
+    text(bytes);
+    out_ += " ]";
+  }
+
   void indent(unsigned depth) { out_.append(depth * kIndent, ' '); }
 
   static bool is_composite(const TypeShape& shape) {
@@ -158,10 +165,7 @@ class Printer {
       return;
     }
     if (is_character(*each)) {
-      out_ += "[ ";
-      text(bytes.first(std::min<std::size_t>(bytes.size(), shape.count)));
-      out_ += " ]";
-      return;
+      return text_list(bytes.first(std::min<std::size_t>(bytes.size(), shape.count)));
     }
     const bool rows = is_composite(*each);
     out_ += rows ? "[\n" : "[ ";
@@ -307,9 +311,9 @@ void append_print(std::string& out, const Value& value, const CodeNames& names) 
   switch (value.type.kind) {
     case dif::ValueKind::Integer: return append_hex(out, unsigned_value(value.bytes));
     case dif::ValueKind::String:
-      out += '"';
+      out += "[ \"";
       out += quoted(text_value(value.bytes));
-      out += '"';
+      out += "\" ]";
       return;
     case dif::ValueKind::Bytes: return append_hex_dump(out, value.bytes);
     case dif::ValueKind::Void: return;

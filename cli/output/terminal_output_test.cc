@@ -98,7 +98,7 @@ TEST_F(TerminalOutput, TraceAndPrintEscapeTexts) {
   EXPECT_EQ(
       shown(action(ActionKind::Trace), {ValueKind::KernelSymbol, false, 8}, std::string(8, '\1')),
       "  mod\\033`f\\033" + std::string(43, ' '));
-  EXPECT_EQ(shown(action(ActionKind::Print), kString, "\x1b\n"), "string \"\\033\\n\"\n");
+  EXPECT_EQ(shown(action(ActionKind::Print), kString, "\x1b\n"), "string [ \"\\033\\n\" ]\n");
 }
 
 TEST_F(TerminalOutput, ConstantsOfTheProgramAreItsOwnWords) {

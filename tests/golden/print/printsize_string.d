@@ -7,6 +7,6 @@ BEGIN
 	exit(0);
 }
 /* EXPECT
- * string "abcd"
+ * string [ "abcd" ]
  *
  */

@@ -30,7 +30,7 @@ BEGIN
 /* EXPECT
  * struct out {
  *     int sum = 0x2a
- *     string name = "one"
+ *     string name = [ "one" ]
  *     struct inner part = {
  *         short half = 0x29
  *     }
