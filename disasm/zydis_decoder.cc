@@ -1,8 +1,8 @@
 #include "disasm/zydis_decoder.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+
+#include "disasm/common_instructions.h"
 
 namespace ringside::disasm {
 namespace {
@@ -121,35 +121,11 @@ Instruction summarize(const ZydisDecodedInstruction& raw, GuestVirt address) {
   return out;
 }
 
-namespace {
-
-/// An instruction that was decoded before. Those who look for places in a function go through it
-/// several times, and the decoder takes most of their time.
-struct Remembered {
-  std::uint64_t address = 0;
-  std::array<std::byte, arch::kLongestInstruction> bytes{};
-  Instruction instruction{};  // its length is 0: none
-
-  bool is(std::span<const std::byte> now, GuestVirt at) const {
-    const std::size_t length = instruction.length;
-    return length != 0 && address == at.raw() && length <= now.size() &&
-           std::memcmp(bytes.data(), now.data(), length) == 0;
-  }
-};
-constexpr std::size_t kRemembered = 4096;  // by the lowest bits of addresses: a long function
-thread_local std::array<Remembered, kRemembered> remembered;
-
-}  // namespace
-
 std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address) {
-  Remembered& last = remembered[address.raw() % kRemembered];
-  if (last.is(bytes, address)) return last.instruction;
+  if (const auto common = decode_common(bytes, address)) return common;
   const auto raw = decode_raw(bytes);
   if (!raw) return std::nullopt;
-  last.address = address.raw();
-  last.instruction = summarize(*raw, address);
-  std::copy_n(bytes.begin(), raw->length, last.bytes.begin());
-  return last.instruction;
+  return summarize(*raw, address);
 }
 
 }  // namespace ringside::disasm
