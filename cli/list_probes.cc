@@ -11,6 +11,9 @@
 namespace ringside::cli {
 namespace {
 
+/// A list has up to 100,000 rows, each of some 70 bytes, and of 1,000 with -v.
+constexpr std::size_t kRowsAtOnce = 512;
+
 std::string machine_column(const ListLayout& layout, std::string_view text) {
   return layout.width == 0 ? "" : fmt::format("{:<{}} ", text, layout.width);
 }
@@ -40,9 +43,9 @@ class Lister {
 };
 
 Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
-  bool any = false;
+  std::size_t rows = 0;
   TRY(tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
-    any = true;
+    if (++rows % kRowsAtOnce == 0) sink_->flush();
     sink_->write(machine_ + probe_list_line(probe));
     if (verbose_) {
       sink_->write(probe_list_details(probe.name, tracer_->attributes(probe),
@@ -55,7 +58,7 @@ Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
     TRY(tracer_->refusals(pattern, [&](const auto& refusal) { refusals.push_back(refusal); }));
     sink_->write(refusal_list(refusals));
   }
-  if (any) return true;
+  if (rows != 0) return true;
   sink_->flush();
   const std::string why = environment_->why_no_match(pattern);
   say(fmt::format("{}failed to match {}: No probe matches description{}", line_start_,

@@ -11,14 +11,36 @@
 
 namespace ringside::cli {
 
+namespace {
+
+/// As dtrace's "%17s ". A list has 100,000 rows, and fmt takes as long for them as it takes to find
+/// a tenth of the probes.
+void add_column(std::string& row, std::string_view text, std::size_t width) {
+  if (text.size() < width) row.append(width - text.size(), ' ');
+  row += text;
+  row += ' ';
+}
+
+std::string row(std::string_view id, const dif::ProbeDescription& name) {
+  std::string text;
+  text.reserve(80);
+  add_column(text, id, 5);
+  add_column(text, name.provider, 10);
+  add_column(text, name.module, 17);
+  add_column(text, name.function, 33);
+  text += name.name;
+  text += '\n';
+  return text;
+}
+
+}  // namespace
+
 std::string probe_list_header() {
-  return fmt::format("{:>5} {:>10} {:>17} {:>33} {}\n", "ID", "PROVIDER", "MODULE", "FUNCTION",
-                     "NAME");
+  return row("ID", {"PROVIDER", "MODULE", "FUNCTION", "NAME"});
 }
 
 std::string probe_list_line(const providers::Probe& probe) {
-  return fmt::format("{:>5} {:>10} {:>17} {:>33} {}\n", probe.id.value, probe.name.provider,
-                     probe.name.module, probe.name.function, probe.name.name);
+  return row(fmt::format_int(probe.id.value).c_str(), probe.name);
 }
 
 std::string probe_list_details(const dif::ProbeDescription& name,

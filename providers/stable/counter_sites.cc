@@ -162,11 +162,9 @@ bool CounterSites::may_add_to(const Site& site, const Counter& counter) {
 CounterSites::Place CounterSites::place_of(GuestVirt at) const {
   const auto* const function = kernel_.symbols().at(at);
   if (function == nullptr || !function->is_text()) return Place::None;
-  const auto list = list_instructions(text_, kernel_.symbols(), *function);
-  if (!list) return Place::NotListed;
-  return std::ranges::binary_search(list->instructions, at, {}, &ListedInstruction::address)
-             ? Place::Instruction
-             : Place::None;
+  const auto begins = has_instruction(text_, kernel_.symbols(), *function, at);
+  if (!begins) return Place::NotListed;
+  return *begins ? Place::Instruction : Place::None;
 }
 
 Result<std::vector<BoundSite>> CounterSites::sites_of(std::string_view name) {

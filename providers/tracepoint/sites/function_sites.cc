@@ -87,7 +87,10 @@ bool is_ftrace_site(const GuestReader& text, std::span<const std::byte> bytes, G
   if (is_ftrace_nop(bytes)) return true;
   if (symbols == nullptr || bytes.size() < kFtraceBytes) return false;
   if (bytes[0] != arch::kBreakpoint) return is_ftrace_call(text, bytes, at, *symbols);
-  // While ftrace rewrites it, an int3 of its own stands on the first byte.
+  // While ftrace rewrites it, an int3 of its own stands on the first byte. Where nothing else
+  // stands, start-up text was, which the kernel has overwritten: thousands of functions.
+  if (std::ranges::count(bytes.first(kFtraceBytes), arch::kBreakpoint) == kFtraceBytes)
+    return false;
   std::array<std::byte, kFtraceBytes> site;
   std::copy_n(bytes.begin(), site.size(), site.begin());
   for (const std::uint8_t first : {0x0f, 0x66}) {

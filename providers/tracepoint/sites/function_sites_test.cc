@@ -84,6 +84,15 @@ Result<void> enters_once(Text& text, const char* name) {
   return check_entered_once(text, text.table(), text.symbol(name), *site);
 }
 
+TEST(EntrySite, IsNoneInStartUpTextThatTheKernelHasOverwritten) {
+  Text text;
+  text.name(0x000, "start_up").name(0x100, "end");
+  // Where int3s would lead to as the distance of a call.
+  text.map(0x5 + 0xffffffffccccccccu);
+
+  EXPECT_FALSE(entry_site(text, text.symbol("start_up"), &text.table()));
+}
+
 TEST(EnteredOnce, RefusesTheHeadOfALoop) {
   Text text;
   const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});

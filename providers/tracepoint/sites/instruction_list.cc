@@ -58,41 +58,56 @@ class Lister {
       : text_(text), symbols_(symbols), function_(function) {}
 
   Result<InstructionList> run() {
+    TRY(read());
+    if (reach_ == TextSweep::Reach::NotToTheEnd) list_.trouble = "its text cannot be read";
+    if (list_.ftrace) add_head();
+    sweep();
+    leave_out_padding_at_end();
+    return std::move(list_);
+  }
+  Result<bool> has(GuestVirt at) {
+    TRY(read());
+    TextSweep steps(body(), begin(), reach_);
+    while (!steps.is_done() && steps.here() < at) {
+      if (!steps.next()) return false;
+    }
+    return !steps.is_done() && steps.here() == at && steps.next().has_value();
+  }
+
+ private:
+  Result<void> read() {
     if (function_.size == 0 || function_.size > kMaxFunction) {
       return fail(ErrorCode::Unsupported, fmt::format("{} has no known end", function_.name));
     }
     list_.ftrace = TRY(find_ftrace(text_, symbols_, function_));
     bytes_.resize(function_.size);
     bytes_.resize(read_available(text_, function_.address, bytes_));
-    const auto reach = bytes_.size() == function_.size ? TextSweep::Reach::ToTheEnd
-                                                       : TextSweep::Reach::NotToTheEnd;
-    if (reach == TextSweep::Reach::NotToTheEnd) list_.trouble = "its text cannot be read";
-    const GuestVirt begin = list_.ftrace ? head() : function_.address;
-    if (const std::uint64_t skipped = begin.offset_from(function_.address);
-        skipped < bytes_.size()) {
-      sweep(std::span<const std::byte>(bytes_).subspan(skipped), begin, reach);
-    }
-    leave_out_padding_at_end();
-    return std::move(list_);
+    if (bytes_.size() == function_.size) reach_ = TextSweep::Reach::ToTheEnd;
+    return {};
   }
 
- private:
+  /// The text after the head begins here.
+  GuestVirt begin() const { return list_.ftrace ? list_.ftrace->end : function_.address; }
+  std::span<const std::byte> body() const {
+    const std::uint64_t skipped = begin().offset_from(function_.address);
+    return std::span(bytes_).subspan(std::min<std::uint64_t>(skipped, bytes_.size()));
+  }
+
   /// The landing pad, if there is one, and the ftrace site, which the guest may be rewriting.
-  /// Returns where the rest begins.
-  GuestVirt head() {
+  void add_head() {
     const auto pad = disasm::decode_operation(bytes_, function_.address);
     if (list_.ftrace->begin != function_.address && pad) add(function_.address, *pad);
     disasm::Operation site;
     site.instruction.length = kFtraceBytes;
     site.does_nothing = true;
     list_.instructions.push_back({list_.ftrace->begin, site});
-    return list_.ftrace->end;
   }
 
-  void sweep(std::span<const std::byte> bytes, GuestVirt begin, TextSweep::Reach reach) {
-    for (TextSweep steps(bytes, begin, reach); !steps.is_done();) {
+  void sweep() {
+    const auto bytes = body();
+    for (TextSweep steps(bytes, begin(), reach_); !steps.is_done();) {
       const GuestVirt here = steps.here();
-      const auto rest = bytes.subspan(here.offset_from(begin));
+      const auto rest = bytes.subspan(here.offset_from(begin()));
       const bool is_padding = rest.front() == arch::kBreakpoint;
       const auto step = steps.next();
       if (!step) {
@@ -125,6 +140,7 @@ class Lister {
   const Symbol& function_;
   InstructionList list_;
   std::vector<std::byte> bytes_;
+  TextSweep::Reach reach_ = TextSweep::Reach::NotToTheEnd;
 };
 
 }  // namespace
@@ -132,6 +148,11 @@ class Lister {
 Result<InstructionList> list_instructions(const GuestReader& text, const SymbolTable& symbols,
                                           const Symbol& function) {
   return Lister(text, symbols, function).run();
+}
+
+Result<bool> has_instruction(const GuestReader& text, const SymbolTable& symbols,
+                             const Symbol& function, GuestVirt at) {
+  return Lister(text, symbols, function).has(at);
 }
 
 }  // namespace ringside::providers

@@ -33,9 +33,14 @@ struct InstructionList {
   std::string trouble;               // why the list ends before the function; else empty
 };
 
-/// Error (Unsupported): the function has no ftrace site, or no known size, or cannot be read.
+/// Error (Unsupported): the function has no ftrace site, or no known size.
 Result<InstructionList> list_instructions(const GuestReader& text,
                                           const guest_linux::SymbolTable& symbols,
                                           const guest_linux::Symbol& function);
+
+/// Whether an instruction begins at `at`, where one that does something was decoded: then it is in
+/// the list, which this does not make. Errors as above.
+Result<bool> has_instruction(const GuestReader& text, const guest_linux::SymbolTable& symbols,
+                             const guest_linux::Symbol& function, GuestVirt at);
 
 }  // namespace ringside::providers

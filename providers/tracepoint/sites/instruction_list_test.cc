@@ -40,6 +40,26 @@ TEST(InstructionList, HasEveryInstructionAndNoPadding) {
             (Names{"other-0", "other-4", "store-9", "jcc-a", "cli-c", "load-d", "ret-e"}));
 }
 
+TEST(InstructionList, IsNotMadeToTellWhetherAnInstructionIsInIt) {
+  Text text;
+  // endbr64, the ftrace nop, add [rip + 1], rax, push rbp, ret
+  text.put(0, code({0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x01, 0x05, 1, 0, 0, 0,
+                    0x55, 0xc3}))
+      .put(0x20, code({0x48, 0x01, 0x05, 1, 0, 0, 0, 0xc3}))
+      .name(0, "f")
+      .name(0x20, "bare")
+      .name(0x30, "end");
+  const auto is_in = [&](const char* function, std::uint64_t at) {
+    return has_instruction(text, text.table(), text.symbol(function), GuestVirt(kBase + at));
+  };
+
+  EXPECT_EQ(is_in("f", 0x9).value_or(false), true);
+  EXPECT_EQ(is_in("f", 0xa).value_or(true), false) << "inside of it";
+  EXPECT_EQ(is_in("f", 0x10).value_or(false), true);
+  EXPECT_EQ(is_in("f", 0x20).value_or(true), false) << "beyond the function";
+  EXPECT_FALSE(is_in("bare", 0x20)) << "no ftrace site";
+}
+
 TEST(InstructionList, KnowsTheFtraceSiteWhileTheGuestUsesIt) {
   Text text;
   text.put(0, code({0xcc, 0, 0, 0, 0, 0x55, 0xc3})).name(0, "f").name(0x10, "g");
