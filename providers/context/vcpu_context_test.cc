@@ -81,6 +81,13 @@ TEST_F(Vcpu, LinuxSaysWhichCpusAreOffline) {
   EXPECT_FALSE(knows.is_offline(1, vcpu_.state)) << "it boots";
   EXPECT_FALSE(knows.is_offline(1, waits)) << "it boots";
   memory_.put64(kMask, 0b01);
+  Registers starts = vcpu_.state;  // by page tables that do not have all of the kernel yet
+  starts.cr3 = kTask;
+  EXPECT_TRUE(knows.is_offline(1, starts));
+  const std::uint64_t tables = 0x2000 | 1;
+  memory_.put64(kRoot + 511 * 8, 0);
+  EXPECT_FALSE(knows.is_offline(1, starts)) << "the mask's place may still change";
+  memory_.put64(kRoot + 511 * 8, tables);
   EXPECT_TRUE(knows.is_offline(1, vcpu_.state));
   EXPECT_FALSE(knows.is_offline(0, vcpu_.state));
   EXPECT_TRUE(knows.is_offline(1, waits));
@@ -89,6 +96,9 @@ TEST_F(Vcpu, LinuxSaysWhichCpusAreOffline) {
   EXPECT_EQ(guest_linux::OnlineCpus(kernel_).has(knows[0].kernel(), 70), false);
   VcpuContexts bare{memory_.memory(), 2, std::nullopt};
   EXPECT_FALSE(bare.is_offline(1, waits)) << "a guest without paging is sampled, too";
+
+  memory_.put64(kRoot + 511 * 8, 0);
+  EXPECT_TRUE(knows.is_offline(1, vcpu_.state)) << "no page table is walked for each sample";
 }
 
 TEST_F(Vcpu, ArgumentsThatAreTheVcpusAreReadFromItsRegistersAndMemory) {

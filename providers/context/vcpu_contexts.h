@@ -9,7 +9,6 @@
 #include "providers/context/vcpu_context.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/online_cpus.h"
-#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 
@@ -23,9 +22,8 @@ class VcpuContexts {
  public:
   /// One for each of `vcpus`; parameters as VcpuContext has them.
   VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
-               const std::optional<LinuxGuest>& guest)
-      : memory_(memory), kernel_(guest ? &guest->kernel : nullptr) {
-    if (guest) online_.emplace(guest->kernel);
+               const std::optional<LinuxGuest>& guest) {
+    if (guest) online_.emplace(guest->kernel, memory);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
       std::optional<LinuxVcpu> inside;
       if (guest) inside.emplace(LinuxVcpu{guest->kernel, guest->contexts[vcpu]});
@@ -43,17 +41,11 @@ class VcpuContexts {
   /// took the CPU offline, or has not started it since it was plugged in. False if that is not
   /// known.
   bool is_offline(std::uint32_t cpu, const Registers& registers) const {
-    if (kernel_ == nullptr) return false;
-    // Not by the vCPU's own page tables: one that waits for its start has none.
-    const vmm::PageTableReader reader(memory_, kernel_->table());
-    if (!online_->has_any(reader)) return false;  // it boots, or has no such mask
-    return !arch::pages(registers) || online_->has(reader, cpu) == false;
+    return online_ && online_->is_offline(cpu, registers);
   }
 
  private:
-  const vmm::GuestMemory& memory_;
-  const guest_linux::Kernel* const kernel_;
-  std::optional<guest_linux::OnlineCpus> online_;
+  std::optional<guest_linux::OnlineCpusInRam> online_;
   std::deque<VcpuContext> contexts_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "vmm/page_walk.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -39,6 +41,30 @@ std::optional<std::uint32_t> OnlineCpus::count(const GuestReader& memory,
     online += static_cast<std::uint32_t>(std::popcount(*bits << (kCpusPerWord - left)));
   }
   return online;
+}
+
+std::optional<GuestPhys> OnlineCpusInRam::find() const {
+  if (const std::uint64_t known = place_.load(std::memory_order_relaxed); known != 0)
+    return GuestPhys(known);
+  if (!mask_) return std::nullopt;
+  const auto found = vmm::translate(memory_, kernel_.table_in(memory_), *mask_);
+  return found ? std::optional(found->address) : std::nullopt;
+}
+
+bool OnlineCpusInRam::is_offline(std::uint32_t cpu, const Registers& registers) const {
+  const auto place = find();
+  const auto first = place ? memory_.load64(*place) : std::nullopt;
+  if (first.value_or(0) == 0) return false;
+  if (!arch::pages(registers)) return true;
+  if (place_.load(std::memory_order_relaxed) == 0) {
+    const auto own = vmm::translate(memory_, arch::page_table_of(registers), *mask_);
+    if (own && own->address == *place) place_.store(place->raw(), std::memory_order_relaxed);
+  }
+  const std::uint32_t index = cpu / kCpusPerWord;
+  const GuestPhys there = place->wrapping_add(std::uint64_t{index} * sizeof(std::uint64_t));
+  const auto bits =
+      index == 0 ? first : memory_.load64(there);  // the kernel's image is in one piece
+  return bits && (*bits >> cpu % kCpusPerWord & 1) == 0;
 }
 
 }  // namespace ringside::guest_linux
