@@ -12,7 +12,6 @@
 
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/own_folder.h"
-#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {
@@ -31,20 +30,38 @@ PauseMark::PauseMark(pid_t machine) : machine_(machine), start_(HostProcess(mach
 }
 
 PauseMark::~PauseMark() {
-  if (HostProcess(machine_).start_time() != start_) remove();
+  const bool has_ended = HostProcess(machine_).start_time() != start_;
+  if (has_ended || (has_file() && !is_set_)) remove_file();
 }
 
-void PauseMark::set() const {
-  if (path_.empty()) return;
-  remove();
-  const UniqueFd file(
-      open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  const std::string text = unique_name(getpid(), ' ');
-  if (file) (void)!write(file.get(), text.data(), text.size());
+/// Whether our file is the one that others find; somebody may have removed it.
+bool PauseMark::has_file() const {
+  struct stat found {};
+  return file_ && fstat(file_.get(), &found) == 0 && found.st_nlink != 0;
 }
 
-void PauseMark::remove() const {
+void PauseMark::remove_file() const {
   if (!path_.empty()) unlink(path_.c_str());
+}
+
+void PauseMark::make_file() {
+  remove_file();
+  file_ = UniqueFd(
+      open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  setter_ = unique_name(getpid(), ' ');
+}
+
+void PauseMark::set() {
+  if (path_.empty()) return;
+  if (!has_file()) make_file();
+  if (file_) (void)!pwrite(file_.get(), setter_.data(), setter_.size(), 0);
+  is_set_ = true;
+}
+
+void PauseMark::clear() {
+  is_set_ = false;
+  if (!file_) return remove_file();
+  if (has_file() && ftruncate(file_.get(), 0) != 0) remove_file();
 }
 
 std::optional<pid_t> PauseMark::left_by() const {

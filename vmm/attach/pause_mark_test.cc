@@ -46,14 +46,62 @@ TEST_F(PauseMarks, TellWhoWasKilledInAPause) {
 
   EXPECT_EQ(PauseMark(getpid()).left_by(), ringside);
   EXPECT_EQ(PauseMark(getppid()).left_by(), std::nullopt) << "another machine";
-  PauseMark(getpid()).remove();
+  PauseMark(getpid()).clear();
   EXPECT_EQ(PauseMark(getpid()).left_by(), std::nullopt);
 }
 
 TEST_F(PauseMarks, TellNothingWhileItLives) {
-  const PauseMark mark(getpid());
+  PauseMark mark(getpid());
   mark.set();
   EXPECT_EQ(mark.left_by(), std::nullopt);
+}
+
+TEST_F(PauseMarks, StayFromPauseToPauseAndTellNothingBetween) {
+  const auto number_of_file = [](const PauseMark& mark) {
+    struct stat found {};
+    EXPECT_EQ(stat(mark.path().c_str(), &found), 0);
+    return found.st_ino;
+  };
+  const pid_t ringside = fork();
+  if (ringside == 0) {
+    PauseMark mark(getppid());
+    mark.set();
+    const auto first = number_of_file(mark);
+    mark.clear();
+    mark.set();
+    if (number_of_file(mark) == first) mark.clear();
+    raise(SIGKILL);
+  }
+  waitpid(ringside, nullptr, 0);
+
+  EXPECT_EQ(PauseMark(getpid()).left_by(), std::nullopt) << "killed between two pauses";
+}
+
+TEST_F(PauseMarks, AreMadeAnewWhereSomebodyHasRemovedThem) {
+  const pid_t ringside = fork();
+  if (ringside == 0) {
+    PauseMark mark(getppid());
+    mark.set();
+    mark.clear();
+    std::filesystem::remove(mark.path());
+    mark.set();
+    raise(SIGKILL);
+  }
+  waitpid(ringside, nullptr, 0);
+
+  EXPECT_EQ(PauseMark(getpid()).left_by(), ringside);
+}
+
+TEST_F(PauseMarks, AreGoneWithTheRingsideThatHoldsNoGuest) {
+  std::string path;
+  {
+    PauseMark mark(getpid());
+    mark.set();
+    path = mark.path();
+    EXPECT_TRUE(std::filesystem::exists(path));
+    mark.clear();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(PauseMarks, OfAnotherUserOrOfNoSenseTellNothing) {
@@ -71,7 +119,7 @@ TEST_F(PauseMarks, AreNotWrittenWhereTheFolderIsNotOurs) {
   std::filesystem::create_directory(folder_ + "/ringside");
   std::filesystem::permissions(folder_ + "/ringside", std::filesystem::perms::all);
 
-  const PauseMark mark(getpid());
+  PauseMark mark(getpid());
   mark.set();
 
   EXPECT_TRUE(mark.path().empty());

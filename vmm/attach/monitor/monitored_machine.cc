@@ -301,7 +301,7 @@ Result<std::string> MonitoredMachine::end_left_pause() {
     let_go_of_ = left;
   }
   // Its guest has run since, so that its owner's next pause is none of ours.
-  if (status != "paused" || !left || let_go_of_) mark_->remove();
+  if (status != "paused" || !left || let_go_of_) mark_->clear();
   return status;
 }
 

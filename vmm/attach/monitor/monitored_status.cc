@@ -138,6 +138,7 @@ void MonitoredStatus::note(Monitor::Change change) {
           "the connection to its libvirt is lost, and looked for: until it is back the guest "
           "cannot be paused, and `profile` takes no samples");
     case Monitor::Change::MadeAnew:
+      note_that_vcpus_may_differ();
       find_its_state();
       return tell("the connection to its libvirt is back");
   }
@@ -169,11 +170,10 @@ void MonitoredStatus::note(const QmpEvent& event) {
   if (event.name == "GUEST_PANICKED") return end(MachineState::Panicked, "the guest panicked");
   if (event.name == "SUSPEND_DISK") return end(MachineState::Died, kOnDisk);
   if (event.name == "RESET") return end(MachineState::Rebooted, "reset");
-  // The guest's kernel has taken or given back memory, and uses it next.
-  if (event.name == "ACPI_DEVICE_OST" || event.name == "DEVICE_DELETED" ||
-      event.name == "MEMORY_DEVICE_SIZE_CHANGE") {
-    return ram_.ask_for_look();
-  }
+  // The guest's kernel has taken or given back memory or a CPU, and uses it next.
+  const bool is_taken = event.name == "ACPI_DEVICE_OST" || event.name == "DEVICE_DELETED";
+  if (is_taken) note_that_vcpus_may_differ();
+  if (is_taken || event.name == "MEMORY_DEVICE_SIZE_CHANGE") return ram_.ask_for_look();
   if (event.name == "SHUTDOWN") {
     const std::string reason = printable(json_text(event.data, "reason")).substr(0, 40);
     end(end_.judge({}), fmt::format("its owner ended it ({})", reason));

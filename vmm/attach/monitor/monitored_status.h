@@ -75,6 +75,13 @@ class MonitoredStatus final : public MachineStatus {
   /// and somebody must let the guest go then.
   bool stop_may_come() const { return stop_may_come_.load(std::memory_order_acquire); }
 
+  /// Whether vCPUs may have come or gone since this was last asked, as far as events tell. True at
+  /// first. QEMU tells nothing when a vCPU is plugged in, but when the guest's kernel has taken it,
+  /// before that can start it; and when one is gone.
+  bool take_vcpus_may_differ() { return vcpus_may_differ_.exchange(false); }
+  /// Who has taken it could not find out which there are.
+  void note_that_vcpus_may_differ() { vcpus_may_differ_.store(true); }
+
  private:
   void run();
   Result<void> catch_up();
@@ -99,7 +106,7 @@ class MonitoredStatus final : public MachineStatus {
   StopTimes& stop_times_;
   UniqueFd process_, state_event_, stop_event_;
   std::atomic<MachineState> state_{MachineState::Running};
-  std::atomic<bool> stop_may_come_{false}, owes_go_{false};
+  std::atomic<bool> stop_may_come_{false}, owes_go_{false}, vcpus_may_differ_{true};
   std::thread thread_;
 
   // Recursive: what stop_guest() calls before the stop may ask whether the guest stands still.

@@ -186,11 +186,23 @@ Result<void> MonitoredVcpus::pause() {
   return {};
 }
 
-/// Nobody tells of a vCPU that is plugged in or out.
+/// Which vCPUs there are in this pause. QEMU is asked where an event has told that they may be
+/// others, and where the events of before this pause may be late.
 Result<void> MonitoredVcpus::find_plugged() {
-  numbers_ = TRY(read_numbers(TRY(parts_.monitor.execute("query-cpus-fast"))));
+  const bool all_told = reach_ != Reach::LookWhileItRuns && parts_.monitor.events_are_in_order();
+  if (!parts_.status.take_vcpus_may_differ() && all_told) return {};
+  auto numbers = ask_for_numbers();
+  if (!numbers) {
+    parts_.status.note_that_vcpus_may_differ();
+    return tl::make_unexpected(numbers.error());
+  }
+  numbers_ = std::move(*numbers);
   count_.store(static_cast<unsigned>(numbers_.size()), std::memory_order_release);
   return {};
+}
+
+Result<std::vector<unsigned>> MonitoredVcpus::ask_for_numbers() {
+  return read_numbers(TRY(parts_.monitor.execute("query-cpus-fast")));
 }
 
 Result<void> MonitoredVcpus::let_go() {
@@ -203,7 +215,7 @@ Result<void> MonitoredVcpus::let_go() {
 }
 
 void MonitoredVcpus::pause_is_over() {
-  parts_.mark.remove();
+  parts_.mark.clear();
   if (guardian_) guardian_->unhold();
 }
 

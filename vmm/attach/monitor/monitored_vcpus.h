@@ -31,7 +31,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
     Monitor& monitor;
     MonitoredStatus& status;
     GuestMemory& memory;
-    const PauseMark& mark;
+    PauseMark& mark;
   };
   /// LookWhileItRuns: a pause stops nobody. Registers are of one moment then, a vCPU's each, and
   /// what they lead to may have changed since.
@@ -75,6 +75,7 @@ class MonitoredVcpus final : public Vcpus, public CodeWriter {
   Result<void> write(std::span<const CodeWrite> writes) override;
   bool is_needed() const override { return accelerator_ != Accelerator::Kvm; }
   Result<void> find_plugged();
+  Result<std::vector<unsigned>> ask_for_numbers();
   /// OurPause: the guest is let go if we die.
   enum class OpenedIn : std::uint8_t { OurPause, OwnersPause };
   Result<void> open_debugger(OpenedIn pause);
