@@ -1,9 +1,10 @@
-// How long a guest stands still while all entry probes of its kernel are placed and taken away,
-// where its text can be written directly, as under KVM. No machine is needed that has KVM: a guest
-// boots under TCG and is stopped for good. Its memory then is any guest's; what is left to do in a
-// pause is the host's work alone, at the host's speed. To stop vCPUs and let them go is not in it.
+// How long a guest stands still while all entry or return probes of its kernel are placed and taken
+// away, where its text can be written directly, as under KVM. No machine is needed that has KVM: a
+// guest boots under TCG and is stopped for good. Its memory then is any guest's; what is left to do
+// in a pause is the host's work alone, at the host's speed. To stop vCPUs and let them go is not in
+// it.
 //
-//   build/tests/bench/pauses [IMAGE [VCPUS [TIMES]]]    (debian-6.1, 2, 5)
+//   build/tests/bench/pauses [IMAGE [VCPUS [TIMES [NAME]]]]    (debian-6.1, 2, 5, entry)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +74,8 @@ struct Outcome {
   double placing = 0, taking_away = 0;  // the longest pause, ms
 };
 
-Result<Outcome> place_all(live::LiveGuest& guest, vmm::PausedMachine& paused, TrapForm form) {
+Result<Outcome> place_all(live::LiveGuest& guest, vmm::PausedMachine& paused,
+                          const std::string& name, TrapForm form) {
   Standing machine(guest.machine(), paused);
   const auto tracer = TRY(providers::Tracer::attach(&machine, &guest.kernel(), {.traps = form}));
   dif::Engine engine(
@@ -81,7 +83,7 @@ Result<Outcome> place_all(live::LiveGuest& guest, vmm::PausedMachine& paused, Tr
           program({clause({aggregate(0, {})})}, {{"", dif::AggregateFunction::Count, {}, 0}}))),
       dif::EngineOptions{}, tracer->vcpu_count());
   std::vector<providers::Probe> probes;
-  TRY(tracer->for_each_probe({"fbt", "vmlinux", "", "entry"},
+  TRY(tracer->for_each_probe({"fbt", "vmlinux", "", name},
                              [&](const providers::Probe& probe) { probes.push_back(probe); }));
   Outcome outcome;
   for (const providers::Probe& probe : probes) {
@@ -103,17 +105,20 @@ std::string best_and_median(std::vector<double> times) {
   return fmt::format("{:>8.1f}{:>8.1f}", times.front(), times[times.size() / 2]);
 }
 
-Result<void> measure(const std::string& image, unsigned vcpus, unsigned times) {
+Result<void> measure(const std::string& image, unsigned vcpus, unsigned times,
+                     const std::string& name) {
   auto guest = TRY(live::LiveGuest::boot(TRY(live::find_live_image(image)), vcpus));
   auto paused = TRY(vmm::PausedMachine::pause(guest->machine()));
-  fmt::print("{}, {} vCPUs\n{:12}{:>8}{:>8}{:>8}{:>16}{:>16}   ms, best and median of {}\n", image,
-             vcpus, "", "probes", "places", "jumps", "placing", "taking away", times);
+  fmt::print(
+      "{}, {} vCPUs, fbt:vmlinux::{}\n{:12}{:>8}{:>8}{:>8}{:>16}{:>16}   ms, best and median of "
+      "{}\n",
+      image, vcpus, name, "", "probes", "places", "jumps", "placing", "taking away", times);
   for (const bool jumps : {false, true}) {
     std::vector<double> placing, taking_away;
     Outcome outcome;
     for (unsigned n = 0; n < times; ++n) {
-      outcome = TRY(
-          place_all(*guest, paused, jumps ? TrapForm::JumpsWhereTheyMay : TrapForm::Breakpoints));
+      outcome = TRY(place_all(*guest, paused, name,
+                              jumps ? TrapForm::JumpsWhereTheyMay : TrapForm::Breakpoints));
       placing.push_back(outcome.placing);
       taking_away.push_back(outcome.taking_away);
     }
@@ -132,7 +137,7 @@ int main(int argc, char** argv) {
     return argc > n ? static_cast<unsigned>(std::atoi(argv[n])) : otherwise;
   };
   const auto done = ringside::measure(argc > 1 ? argv[1] : "debian-6.1", number(2, 2),
-                                      std::max(number(3, 5), 1U));
+                                      std::max(number(3, 5), 1U), argc > 4 ? argv[4] : "entry");
   if (!done) fmt::print(stderr, "pauses: {}\n", done.error().message);
   return done ? 0 : 1;
 }
