@@ -11,7 +11,7 @@ _ringside_x_options="aggpercpu agghist aggmerge aggpack aggrate= aggsize= aggsor
   ustackframes= verbose version= zdefs"
 _ringside_providers="dtrace fbt instr io ip lockstat mib proc profile sched sdt syscall sysinfo tcp udp vm vminfo"
 _ringside_options="--after-boot --append --as-is --attach --boot --cache --console --core --cpus --disk --help --image --initrd --keep
-  --kernel --kvm-device --libxo --machine --memory --qemu --version -b -c -C -d -D -e -f -F -H -i -I -l -L -m -n -o
+  --kernel --kvm-device --libxo --machine --memory --qemu --types --version -b -c -C -d -D -e -f -F -H -i -I -l -L -m -n -o
   -O -p -P -q -s -S -U -v -V -w -x -X -Z"
 
 _ringside_images() {

@@ -22,10 +22,14 @@
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/linux/health/storage_watch.h"
 #include "vmm/linux/kernel_boot_watch.h"
+#include "vmm/linux/types/type_file.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::cli {
 namespace {
+
+using guest_linux::Kernel;
+using guest_linux::TypeFile;
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -40,7 +44,8 @@ constexpr int kEndTimeout = 20'000;  // ms
 /// One guest that comes up. Every wait watches signals and the machine's end.
 class Startup {
  public:
-  Startup(vmm::Machine& machine, Signals& signals) : machine_(&machine), signals_(&signals) {}
+  Startup(vmm::Machine& machine, Signals& signals, const TypeFile* types)
+      : machine_(&machine), signals_(&signals), types_(types) {}
 
   /// Sleeps until `fd` (-1: nothing) is readable, which it says, or the time is over. An error when
   /// a signal came or the machine ended.
@@ -56,6 +61,7 @@ class Startup {
  private:
   vmm::Machine* machine_;
   Signals* signals_;
+  const TypeFile* types_;  // null: the kernel's own
   Clock::duration discovery_{};
 };
 
@@ -98,7 +104,7 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
   const Clock::time_point deadline = Clock::now() + kBootLimit;
   for (;;) {
     const Clock::time_point began = Clock::now();
-    auto kernel = guest_linux::Kernel::discover(*machine_);
+    auto kernel = discover_kernel(*machine_, Kernel::Boot::Finished, types_);
     if (kernel) discovery_ = Clock::now() - began;
     if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
     if (began > deadline) {
@@ -150,8 +156,7 @@ Result<MachineOptions> with_files(const CommandLine& line, MachineOptions machin
 }
 
 Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& line,
-                      const MachineOptions& options, Signals& signals) {
-  Startup startup(*guest.traced.machine, signals);
+                      const MachineOptions& options, Startup& startup) {
   GuestCommand port(fds);
   // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
   if (!options.image.empty() || !line.commands.empty()) {
@@ -239,7 +244,7 @@ Result<vmm::StartedGuest> start_in_qemu(const MachineOptions& machine) {
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
-Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
+Result<void> hold(Guest& guest, MachineOptions options, Signals& signals, const TypeFile* types) {
   const auto file = std::make_shared<const vmm::KernelFile>(
       TRY(vmm::open_kernel(options.guest.kernel, options.kvm.boot)));
   options.kvm.kernel_file = file;
@@ -254,13 +259,13 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals) {
                               "-x bootargs=nokaslr",
                               *why));
     }
-    auto arrived = Startup(machine, signals).wait_arrival(*file);
+    auto arrived = Startup(machine, signals, types).wait_arrival(*file);
     if (!arrived) return tl::unexpected(or_lost(std::move(arrived).error(), machine));
     guest.paused_at_arrival = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
     move = arrived->move;
   }
   const auto began = Clock::now();
-  auto kernel = TRY(guest_linux::kernel_from_file(*file, move));
+  auto kernel = TRY(guest_linux::kernel_from_file(*file, move, types));
   guest.discovery = Clock::now() - began;
   guest.traced.held = kernel.get();
   guest.traced.kernel = std::move(kernel);
@@ -290,7 +295,8 @@ std::string free_name(const std::string& wanted, const std::vector<Guest>& guest
 
 /// A machine that runs already, and the kernel in it, which must have booted.
 Result<void> attach_to(Guest& guest, const MachineOptions& options,
-                       const std::vector<Guest>& guests, const CommandLine& line) {
+                       const std::vector<Guest>& guests, const CommandLine& line,
+                       const TypeFile* types) {
   const bool plug_card = options.plug_card && line.task != CommandLine::Task::Clean;
   auto attached =
       TRY(vmm::attach(*options.attach, plug_card ? vmm::CardUse::PluggedIn : vmm::CardUse::None));
@@ -305,11 +311,12 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
                     *attached.stopped_by));
   }
   const auto began = Clock::now();
-  auto kernel = guest_linux::Kernel::discover(*guest.traced.machine);
+  auto kernel = discover_kernel(*guest.traced.machine, Kernel::Boot::Finished, types);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
     stop_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel);
-  } else if (is_ending(*guest.traced.machine) || line.task == CommandLine::Task::Clean) {
+  } else if (is_ending(*guest.traced.machine) || line.task == CommandLine::Task::Clean ||
+             types != nullptr) {
     return tl::unexpected(or_lost(std::move(kernel).error(), *guest.traced.machine));
   } else {
     say(fmt::format("{}: only probes that need no Linux (dtrace, profile): {}", guest.traced.name,
@@ -337,13 +344,14 @@ Result<void> check_each_is_another(const std::vector<MachineOptions>& machines) 
 }
 
 /// Those that run already come first: what is wrong with one is known before others are started.
-Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line) {
+Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line,
+                        const TypeFile* types) {
   TRY(check_each_is_another(line.machines));
   for (std::size_t i = 0; i < guests.size(); ++i) {
     const MachineOptions& machine = line.machines[i];
     if (!machine.attach) continue;
     Progress::of_stderr().show(fmt::format("attaching to {}", machine.attach->text));
-    auto done = attach_to(guests[i], machine, guests, line);
+    auto done = attach_to(guests[i], machine, guests, line, types);
     if (done) continue;
     done.error().message = line_start(line, machine) + done.error().message;
     return done;
@@ -357,10 +365,12 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
     error.message = line_start(line, machine) + error.message;
     return tl::make_unexpected(std::move(error));
   };
+  const auto file = TRY(TypeFile::open_if_named(line.types_file));
+  const TypeFile* const types = file ? &*file : nullptr;
   for (const MachineOptions& machine : line.machines) {
     guests.emplace_back().traced.name = machine.name;
   }
-  TRY(attach_all(guests, line));
+  TRY(attach_all(guests, line, types));
   std::vector<vmm::CommandPort> ports(guests.size());
   for (std::size_t i = 0; i < guests.size(); ++i) {
     const MachineOptions& machine = line.machines[i];
@@ -369,7 +379,7 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
     auto options = with_files(line, machine);
     if (!options) return named(std::move(options).error(), machine);
     if (line.from_start()) {
-      if (auto held = hold(guest, std::move(*options), signals); !held) {
+      if (auto held = hold(guest, std::move(*options), signals, types); !held) {
         return named(std::move(held).error(), machine);
       }
       continue;
@@ -386,7 +396,8 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
   for (std::size_t i = 0; i < guests.size(); ++i) {
     if (line.machines[i].attach) continue;
     Progress::of_stderr().show(fmt::format("waiting for {} to boot", line.machines[i].name));
-    if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], signals); !up) {
+    Startup startup(*guests[i].traced.machine, signals, types);
+    if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], startup); !up) {
       return named(or_lost(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }
   }

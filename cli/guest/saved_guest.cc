@@ -9,6 +9,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/types/type_file.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::cli {
@@ -17,10 +18,6 @@ namespace {
 using guest_linux::Kernel;
 
 constexpr std::uint64_t kMib = 1 << 20;
-
-Result<std::unique_ptr<Kernel>> discover(vmm::SavedMachine& machine) {
-  return Kernel::discover(machine, Kernel::Boot::AnyStage);
-}
 
 /// Where RAM ends, by max_pfn (mm/memblock.c); empty when the kernel does not say.
 std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Kernel& kernel) {
@@ -35,7 +32,11 @@ std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Ker
 
 }  // namespace
 
-Result<SavedGuest> open_saved_guest(const std::string& path) {
+Result<SavedGuest> open_saved_guest(const std::string& path, const std::string& types_file) {
+  const auto types = TRY(guest_linux::TypeFile::open_if_named(types_file));
+  const auto discover = [&types](vmm::SavedMachine& in) {
+    return discover_kernel(in, Kernel::Boot::AnyStage, types ? &*types : nullptr);
+  };
   auto machine = TRY(vmm::SavedMachine::open(path));
   const std::uint64_t missing = divide_up(machine->missing(), kMib);
   if (missing != 0) {

@@ -17,7 +17,7 @@ struct SavedGuest {
 };
 
 /// An error for a file that is no saved guest. For a raw file, the kernel's max_pfn (the end of
-/// RAM) tells how the file is split at 4 GiB.
-Result<SavedGuest> open_saved_guest(const std::string& path);
+/// RAM) tells how the file is split at 4 GiB. `types_file`: --types; empty: the kernel's own types.
+Result<SavedGuest> open_saved_guest(const std::string& path, const std::string& types_file);
 
 }  // namespace ringside::cli

@@ -158,6 +158,13 @@ constexpr LongOption kLongOptions[] = {
      [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_core(line, argument);
      }},
+    {"types", true,
+     [](CommandLine& line, const std::string& argument) -> Result<void> {
+       if (argument.empty()) return fail(ErrorCode::Usage, "--types: name the file");
+       if (!line.types_file.empty()) return fail(ErrorCode::Usage, "--types: one file");
+       line.types_file = argument;
+       return {};
+     }},
     {"libxo", true,
      [](CommandLine& line, const std::string& argument) -> Result<void> {
        return set_libxo(line.settings, argument);

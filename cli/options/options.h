@@ -72,6 +72,7 @@ struct CommandLine {
   std::string dof_file;                // `run`: the program, compiled before
   std::string example;                 // `examples`: the script to show; empty: a list
   std::string core_file;               // --core: a saved guest
+  std::string types_file;              // --types: of the kernels that are traced
   std::vector<std::string> arguments;  // $1...
   Settings settings;
   bool verbose = false;  // -v: stability and argument types

@@ -90,6 +90,9 @@ The machine (none: only probes that need no guest):
         NAME        a libvirt domain, also URI?name=NAME
                     then ,name=NAME and ,ivshmem (plug a card with room for the
                     stub into the guest)
+  --types FILE      of a kernel that carries no types (BTF): a vmlinux of the
+                    same build that has them, or BTF alone; also with why,
+                    clean and --core
   --core FILE       a saved guest: an ELF core or compressed dump (snapshot(),
                     kdump, dump-guest-memory), a raw RAM file, a libvirt save
                     image or a QEMU migration stream. BEGIN and END fire over it

@@ -35,6 +35,7 @@
 #include "providers/tracer/target.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/own_folder.h"
+#include "vmm/linux/types/told_types.h"
 
 namespace ringside::cli {
 namespace {
@@ -64,6 +65,7 @@ class Session {
   Result<void> attach_to(Guest guest, providers::TrapForm traps);
   void know_machines();
   void tell_omissions();
+  Error with_way_to_types(Error error) const;
   Result<void> start_processes();
   bool machines_are_there();
   Result<int> list();
@@ -92,6 +94,7 @@ class Session {
   std::optional<Sink> file_;  // -o
   HostProcesses processes_;
   SessionTargets targets_;
+  bool lacks_types_ = false;                        // a kernel carries none
   std::optional<MachinesEnvironment> environment_;  // of all targets, as long as they have theirs
   Script script_;
   std::optional<FiguresFile> figures_;  // while machines are traced
@@ -106,7 +109,7 @@ std::string kernel_name(const guest_linux::Kernel* kernel) {
 /// --core: nothing is started, and nothing but dtrace's probes fires.
 Result<void> Session::attach_saved() {
   Progress::of_stderr().show("reading " + line_.core_file);
-  SavedGuest saved = TRY(open_saved_guest(line_.core_file));
+  SavedGuest saved = TRY(open_saved_guest(line_.core_file, line_.types_file));
   if (!saved.kernel) {
     Error error = std::move(saved.kernel).error();
     error.message = line_.core_file + ": " + error.message;
@@ -195,10 +198,13 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   return {};
 }
 
-/// Tells, once, which parts are left out of a guest that shows too much.
+/// Tells, once, which parts are left out of a guest that shows too much, or too little.
 void Session::tell_omissions() {
   for (const SessionTarget& entry : targets_) {
-    if (entry.target->kernel() == nullptr) continue;
+    const guest_linux::Kernel* const kernel = entry.target->kernel();
+    if (kernel == nullptr) continue;
+    const bool is_linux = !kernel->release().empty();
+    lacks_types_ |= is_linux && !guest_linux::are_types_of_kernel(kernel->types());
     for (const std::string& omission : entry.target->kernel()->take_omissions()) {
       targets_.print_line(entry, omission);
     }
@@ -495,10 +501,25 @@ Error Session::or_lost_machine(Error error) {
   return error;
 }
 
+/// Of what a program asks for that a kernel without types does not have.
+Error Session::with_way_to_types(Error error) const {
+  static constexpr std::string_view kOfTypes[] = {
+      "args[",   "struct ",   "union ",  "enum ", "member",    "probe",
+      "resolve", "undefined", "unknown", "types", "type name", "does not have"};
+  const bool may_be_it = std::ranges::any_of(kOfTypes, [&](std::string_view word) {
+    return error.message.find(word) != std::string::npos;
+  });
+  if (!lacks_types_ || !may_be_it || error.message.find("--types") != std::string::npos) {
+    return error;
+  }
+  error.message += "; the guest's kernel carries no types: --types FILE takes them from a file";
+  return error;
+}
+
 Result<int> Session::run() {
   auto status = do_task();
   if (status) return status;
-  return tl::make_unexpected(or_lost_machine(std::move(status).error()));
+  return tl::make_unexpected(or_lost_machine(with_way_to_types(std::move(status).error())));
 }
 
 int run_one(CommandLine line, Signals& signals) {

@@ -16,6 +16,7 @@
 #include "vmm/attach/host_share.h"
 #include "vmm/linux/health/health.h"
 #include "vmm/linux/health/storage_watch.h"
+#include "vmm/linux/types/type_file.h"
 
 namespace ringside::cli {
 namespace {
@@ -45,7 +46,7 @@ std::vector<std::string> held_back_since(const vmm::HostShare& first, pid_t proc
 Result<Patient> find_patient(const CommandLine& line) {
   using guest_linux::Kernel;
   if (!line.core_file.empty()) {
-    auto guest = TRY(open_saved_guest(line.core_file));
+    auto guest = TRY(open_saved_guest(line.core_file, line.types_file));
     return Patient{std::move(guest.machine),
                    line.core_file,
                    {guest_linux::GuestSource::Saved, {}, {}, {}},
@@ -57,7 +58,10 @@ Result<Patient> find_patient(const CommandLine& line) {
   const auto ask_host = [process, first = vmm::HostShare::look(process)] {
     return held_back_since(first, process);
   };
-  auto kernel = Kernel::discover(*observed.machine, Kernel::Boot::AnyStage);
+  const auto types = TRY(guest_linux::TypeFile::open_if_named(line.types_file));
+  auto kernel =
+      discover_kernel(*observed.machine, Kernel::Boot::AnyStage, types ? &*types : nullptr);
+  if (!kernel && types) return tl::unexpected(std::move(kernel).error());
   return Patient{std::move(observed.machine),
                  std::move(observed.name),
                  {guest_linux::GuestSource::Runs, std::move(observed.stopped_by),

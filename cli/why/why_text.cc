@@ -216,8 +216,10 @@ std::string health_text(const std::string& machine, const HealthReport& report) 
     write_unknown(out, report);
     return out.take();
   }
-  out.line("\nLinux {}{}; {} tasks{}", report.release,
-           report.uptime ? ", up for " + duration_text(*report.uptime) : "", report.task_count,
+  const std::string tasks =
+      report.has_types ? fmt::format("; {} tasks", report.task_count) : std::string();
+  out.line("\nLinux {}{}{}{}", report.release,
+           report.uptime ? ", up for " + duration_text(*report.uptime) : "", tasks,
            report.load ? fmt::format("; load {:.2f} {:.2f} {:.2f}", (*report.load)[0],
                                      (*report.load)[1], (*report.load)[2])
                        : "");

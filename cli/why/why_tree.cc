@@ -207,7 +207,7 @@ Tree health_tree(const std::string& machine, const HealthReport& report) {
   put(tree, "load", report.load);
   tree["cpus"] = Tree::array();
   for (const CpuReport& cpu : report.cpus) tree["cpus"].push_back(cpu_tree(cpu));
-  tree["tasks"] = report.task_count;
+  if (report.has_types) tree["tasks"] = report.task_count;
   tree["waiting"] = task_list(report.waiting);
   tree["lock_holders"] = task_list(report.holders);
   tree["starving"] = task_list(report.starving);

@@ -223,14 +223,16 @@ class LeftBreakpoints {
 
 /// Restores the guest's text, and its gate; how many breakpoints there were.
 Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                            const ShimRemains& remains, guest_linux::StackCheck& stack_check) {
+                            const ShimRemains& remains,
+                            Result<guest_linux::StackCheck>& stack_check) {
   using Which = LeftBreakpoints::Which;
   LeftBreakpoints breakpoints(machine, kernel, remains);
   if (!breakpoints.searches_faults()) return breakpoints.restore(Which::All);
   const std::size_t others = TRY(breakpoints.restore(Which::AllButSearch));
   const auto nobody = [](vmm::PausedMachine&) { return Result<void>(); };
-  const auto left =
-      remove_when_empty(machine, kernel, stack_check, remains.place(), kTriesToMend, nobody);
+  const auto left = stack_check ? remove_when_empty(machine, kernel, *stack_check, remains.place(),
+                                                    kTriesToMend, nobody)
+                                : tl::make_unexpected(stack_check.error());
   if (!left) {
     return fail(left.error().code,
                 fmt::format("one breakpoint of an earlier ringside stays, with its stub, for a "
@@ -277,12 +279,14 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   TRY(kept);
   TRY(check_dead(machine, *remains));
   if (remains->is_out_of_reach()) return take_away(machine, *remains);
-  auto stack_check = TRY(guest_linux::StackCheck::prepare(kernel));
+  // Without it the text is restored all the same, and the stub stays.
+  auto stack_check = guest_linux::StackCheck::prepare(kernel);
   const std::size_t restored = TRY(restore(machine, kernel, *remains, stack_check));
   const std::uint64_t pages = remains->extent().size / arch::kPageSize;
-  auto removed =
-      remove_when_empty(machine, kernel, stack_check, remains->place(), kTriesToLeave,
-                        [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); });
+  const auto remove = [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); };
+  const auto removed = stack_check ? remove_when_empty(machine, kernel, *stack_check,
+                                                       remains->place(), kTriesToLeave, remove)
+                                   : tl::make_unexpected(stack_check.error());
   if (!removed) {
     std::string stays = fmt::format(
         "the stub of an earlier ringside stays in {} pages of the guest's memory, and does "

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "vmm/arch/arch.h"
 #include "vmm/linux/low_memory.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/shim_remains.h"
@@ -37,6 +39,39 @@ Result<std::vector<CodeUser>> find_inside(vmm::PausedMachine& paused, guest_linu
   const vmm::PageTableReader reader(paused.memory(), kernel.table());
   const auto code = guest_linux::Kernel::AddressRange::of(place.base, place.bytes);
   return stack_check.find(paused, reader, kernel, code);
+}
+
+/// Whether it is certain that this vCPU is not in the middle of a stub's own code, which runs with
+/// interrupts off; so does all that can interrupt it (NMIs, machine checks).
+bool is_outside_of_stub(const Registers& registers) {
+  return registers.in_user_mode() || (registers.rflags & arch::kInterruptFlag) != 0;
+}
+
+/// Whose tasks cannot be looked at: none can sleep in the stub's own code, only in slots, which all
+/// stay as they are. Nothing leads there any more, so that each vCPU was outside once is enough.
+Result<std::unique_ptr<vmm::Shim>> take_over_beside_slots(vmm::Machine& machine,
+                                                          const vmm::ShimRemains& kept,
+                                                          const vmm::ShimKernelFacts& facts,
+                                                          const Error& why) {
+  std::set<unsigned> outside;
+  for (unsigned n = 0; n < kTakeOverTries; ++n) {
+    if (n > 0) {
+      if (end_order() != EndOrder::None) return fail(ErrorCode::Io, "interrupted");
+      std::this_thread::sleep_for(kLeaveWait);
+    }
+    auto paused = TRY(vmm::PausedMachine::pause(machine));
+    const unsigned vcpus = machine.vcpu_count();
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      const auto registers = paused.registers(vcpu);
+      if (registers && is_outside_of_stub(*registers)) outside.insert(vcpu);
+    }
+    if (outside.size() < vcpus) continue;
+    return kept.take_over(paused, facts, kept.used_slots(machine.memory()));
+  }
+  return fail(why.code,
+              fmt::format("the stub of an earlier ringside cannot be used again: a vCPU has its "
+                          "interrupts off all the time, and {}; try again later",
+                          why.message));
 }
 
 }  // namespace
@@ -72,7 +107,9 @@ Result<std::unique_ptr<vmm::Shim>> take_over_kept(vmm::Machine& machine,
   const auto kept = TRY(vmm::ShimRemains::find(machine.memory(), facts));
   if (!kept || !kept->is_retired()) return nullptr;  // installing says what is in the way
   TRY(guest_linux::check_kept(machine.memory(), kernel, kept->extent()));
-  auto stack_check = TRY(guest_linux::StackCheck::prepare(kernel));
+  auto prepared = guest_linux::StackCheck::prepare(kernel);
+  if (!prepared) return take_over_beside_slots(machine, *kept, facts, prepared.error());
+  guest_linux::StackCheck& stack_check = *prepared;
   Result<void> unclear;
   for (unsigned n = 0; n < kTakeOverTries; ++n) {
     if (n > 0) {

@@ -10,6 +10,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/low_memory.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 namespace {
@@ -31,17 +32,30 @@ Result<GuestVirt> symbol(const guest_linux::Kernel& kernel, std::string_view nam
   return found->address;
 }
 
+/// A kernel with CONFIG_PAGE_TABLE_ISOLATION has room for a user half behind each root of page
+/// tables. Where isolation is on, that of its own maps what each CPU needs to enter the kernel
+/// (pti_clone_user_shared() of arch/x86/mm/pti.c).
+Result<bool> has_user_half(vmm::Machine& machine, const guest_linux::Kernel& kernel) {
+  const guest_linux::Symbol* const root = kernel.symbols().find("init_top_pgt", "vmlinux");
+  if (root == nullptr) {
+    return fail(ErrorCode::Unsupported,
+                "cannot trap in this guest: neither its types nor its symbols tell whether it "
+                "isolates page tables (cpuinfo_x86.x86_capability, init_top_pgt)");
+  }
+  if (root->size < 2 * arch::kPageSize) return false;
+  vmm::PageTable user = kernel.table();
+  user.root = user.root.wrapping_add(arch::kPageSize);
+  return vmm::translate(machine.memory(), user, kIdtOfCpus).has_value();
+}
+
 /// X86_FEATURE_PTI: word 7, bit 11 of boot_cpu_data.x86_capability
-/// (arch/x86/include/asm/cpufeatures.h, 4.15 and later).
+/// (arch/x86/include/asm/cpufeatures.h, 4.15 and later); without types by the page tables.
 Result<bool> page_table_isolation(vmm::Machine& machine, guest_linux::Kernel& kernel) {
   const GuestVirt cpu = TRY(symbol(kernel, "boot_cpu_data"));
   const TypeGraph& types = kernel.types();
   const auto type = types.find(TypeKind::Struct, "cpuinfo_x86");
   const auto member = type ? types.find_member(*type, "x86_capability") : std::nullopt;
-  if (!member) {
-    return fail(ErrorCode::Unsupported,
-                "cannot trap in this guest: its types lack cpuinfo_x86.x86_capability");
-  }
+  if (!member) return has_user_half(machine, kernel);
   const auto at = cpu.checked_add(member->bit_offset / 8 + 7 * sizeof(std::uint32_t));
   const vmm::PageTableReader reader(machine.memory(), kernel.table());
   const auto word = at ? load<std::uint32_t>(reader, *at) : Unexpected<Fault>(Fault{});
@@ -76,9 +90,23 @@ std::optional<vmm::ShimTaskFacts> task_facts(const guest_linux::Kernel& kernel) 
   return vmm::ShimTaskFacts{offset, *layout.task_comm, *layout.task_pid, *layout.task_tgid};
 }
 
+/// Else it cannot be told when the kernel changes its own text.
+Result<void> check_text_lock(const guest_linux::Kernel& kernel) {
+  const TypeGraph& types = kernel.types();
+  if (kernel.symbols().find("text_mutex", "vmlinux") == nullptr ||
+      guest_linux::offset_of(types, "mutex", {"owner"}) ||
+      guest_linux::offset_of(types, "mutex", {"rtmutex", "owner"})) {
+    return {};
+  }
+  return fail(ErrorCode::Unsupported,
+              "cannot trap in this guest: its types do not tell who holds a mutex, and so not when "
+              "its kernel changes its own code; --types FILE takes them from a file");
+}
+
 }  // namespace
 
 Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel) {
+  TRY(check_text_lock(kernel));
   vmm::ShimKernelFacts facts;
   facts.kernel_table = kernel.table();
   facts.image_end = TRY(symbol(kernel, "_end"));

@@ -17,6 +17,7 @@
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/text/relocations.h"
 #include "vmm/linux/types/btf.h"
+#include "vmm/linux/types/type_file.h"
 
 namespace ringside::guest_linux {
 
@@ -72,12 +73,12 @@ class ElfFileKernel final : public FileKernel {
         text_(image_, std::move(relocations), move.slide) {}
 
   /// Invalid without symbols.
-  Result<void> set_up() {
+  Result<void> set_up(const TypeFile* types) {
     TRY(load_symbols());
     read_release();
     set_table();
     if (!is_linux()) return {};
-    TRY(load_types());
+    TRY(load_types(types));
     TRY(load_text());
     current_offset_ = current_offset(symbols_, types_);
     return {};
@@ -144,7 +145,7 @@ class ElfFileKernel final : public FileKernel {
   void leave_out_user_programs(std::vector<Symbol>& symbols) const;
   void read_release();
   void set_table();
-  Result<void> load_types();
+  Result<void> load_types(const TypeFile* types);
   Result<void> load_text();
   ImageView table_between(std::string_view start, std::string_view stop) const;
   Result<ImageView> table_of(const BoundedPart& part) const;
@@ -337,10 +338,23 @@ Result<ImageView> ElfFileKernel::table_of(const BoundedPart& part) const {
 }
 
 /// A kernel without types can be traced all the same, by arg0 and its like.
-Result<void> ElfFileKernel::load_types() {
+Result<void> ElfFileKernel::load_types(const TypeFile* types) {
+  if (types != nullptr) {
+    btf_ = TRY(types->read_for({symbols_, text_, release_}, types_));
+    layout_ = read_layout(types_);
+    return {};
+  }
   auto blob = table_between("__start_BTF", "__stop_BTF").bytes;
   if (blob.empty()) return {};
-  btf_ = TRY(Btf::read(blob, nullptr, types_));
+  auto btf = Btf::read(blob, nullptr, types_);
+  if (!btf) {
+    note_omission(
+        fmt::format("the kernel's types cannot be read ({}): --types FILE takes them "
+                    "from the vmlinux of this build",
+                    btf.error().message));
+    return {};
+  }
+  btf_ = std::move(*btf);
   layout_ = read_layout(types_);
   return {};
 }
@@ -376,8 +390,8 @@ void ElfFileKernel::end_set_up() {
 
 }  // namespace
 
-Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file,
-                                                     KaslrOffset move) {
+Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file, KaslrOffset move,
+                                                     const TypeFile* types) {
   const auto bytes = TRY(file.elf());
   const auto blame = [&](Error error) {
     return fail(error.code, fmt::format("cannot trace {} from its first instruction: {}; trace it "
@@ -390,7 +404,7 @@ Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file
   if (move.slide != 0) relocations = Relocations::parse(bytes, *image);
   auto kernel =
       std::make_unique<ElfFileKernel>(file, std::move(*image), std::move(relocations), move);
-  if (auto done = kernel->set_up(); !done) return blame(std::move(done).error());
+  if (auto done = kernel->set_up(types); !done) return blame(std::move(done).error());
   return kernel;
 }
 

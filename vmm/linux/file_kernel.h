@@ -17,6 +17,8 @@
 
 namespace ringside::guest_linux {
 
+class TypeFile;  // types/type_file.h
+
 /// The distance of a running kernel from the place that it was linked for (KASLR).
 struct KaslrOffset {
   std::int64_t slide = 0;           // of its virtual addresses
@@ -43,8 +45,10 @@ class FileKernel : public Kernel {
 };
 
 /// Invalid or Unsupported, naming the file, when it has no symbols that can be read. The kernel
-/// keeps the file's bytes until end_set_up(); after that text() reads nothing.
+/// keeps the file's bytes until end_set_up(); after that text() reads nothing. `types`: another
+/// file that has its types; null: its own.
 Result<std::unique_ptr<FileKernel>> kernel_from_file(const vmm::KernelFile& file,
-                                                     KaslrOffset move = {});
+                                                     KaslrOffset move = {},
+                                                     const TypeFile* types = nullptr);
 
 }  // namespace ringside::guest_linux

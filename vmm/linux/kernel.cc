@@ -17,6 +17,8 @@
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/types/btf.h"
+#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/type_file.h"
 
 namespace ringside::guest_linux {
 
@@ -88,7 +90,8 @@ void charge(const LoadedModule& module, ModuleBudget& budget) {
 
 class LinuxKernel final : public Kernel {
  public:
-  LinuxKernel(KernelMemory memory, Boot boot) : memory_(std::move(memory)), boot_(boot) {}
+  LinuxKernel(KernelMemory memory, Boot boot, const TypeFile* types)
+      : memory_(std::move(memory)), boot_(boot), type_file_(types) {}
 
   Result<void> set_up() {
     TRY(load_symbols());
@@ -149,6 +152,9 @@ class LinuxKernel final : public Kernel {
 
  private:
   Result<void> load_symbols();
+  /// Answers why there are none.
+  Result<std::optional<std::string>> read_types();
+  void do_without_types(const std::string& why);
   Result<void> load_types();
   Result<void> load_percpu();
   Result<void> load_text();
@@ -162,6 +168,7 @@ class LinuxKernel final : public Kernel {
 
   KernelMemory memory_;
   const Boot boot_;
+  const TypeFile* const type_file_;  // used by load_types() alone; null: the kernel's own
   SymbolTable symbols_;
   std::shared_ptr<const std::string> vmlinux_names_;
   TypeGraph types_;
@@ -210,17 +217,48 @@ Result<void> LinuxKernel::load_symbols() {
   return {};
 }
 
-Result<void> LinuxKernel::load_types() {
-  const ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
-  if (blob.bytes.empty()) {
-    return tl::unexpected(lacks(memory_, "carries no types", "CONFIG_DEBUG_INFO_BTF"));
+Result<std::optional<std::string>> LinuxKernel::read_types() {
+  if (type_file_ != nullptr) {
+    const auto reader = memory_.reader();
+    btf_ = TRY(type_file_->read_for({symbols_, reader, release(), &memory_.info()}, types_));
+    return std::nullopt;
   }
-  btf_ = TRY(Btf::read(blob.bytes, nullptr, types_));
+  const ImageTable blob = table_between(memory_, symbols_, "__start_BTF", "__stop_BTF");
+  if (blob.bytes.empty()) return std::optional<std::string>("CONFIG_DEBUG_INFO_BTF is off");
+  auto btf = Btf::read(blob.bytes, nullptr, types_);
+  if (!btf) return std::optional(btf.error().message);
+  btf_ = std::move(*btf);
+  return std::nullopt;
+}
+
+/// A kernel without types is traced by its symbols.
+void LinuxKernel::do_without_types(const std::string& why) {
+  const auto reader = memory_.reader();
+  add_told_types(memory_.info(), symbols_, reader, types_);
+  const Symbol* const first = symbols_.find("init_task", "vmlinux");
+  const auto task = first != nullptr ? find_told_task(reader, first->address) : std::nullopt;
+  if (task) {
+    layout_.task_comm = task->comm;
+    layout_.task_pid = task->pid;
+    layout_.task_tgid = task->tgid;
+    layout_.task_real_parent = task->real_parent;
+  }
+  note_omission(
+      fmt::format("the guest's kernel {} carries no types ({}): it is traced by its "
+                  "symbols, without args[], structures, sdt and modules; --types FILE "
+                  "takes the types from the vmlinux of this build",
+                  release(), why));
+}
+
+Result<void> LinuxKernel::load_types() {
+  const auto why_none = TRY(read_types());
   const auto running = types_.find_enumerator("SYSTEM_RUNNING");
   const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
-  const bool runs = running && state && *state == running->second;
+  const std::int64_t runs_at = running ? running->second : told_system_running(release());
+  const bool runs = state && *state == runs_at;
   if (!runs && boot_ == Boot::Finished) return tl::unexpected(not_yet());
   layout_ = read_layout(types_);
+  if (why_none) do_without_types(*why_none);
   module_layout_ = ModuleLayout::from(types_);
   late_layout_ = module_layout_;
   return {};
@@ -483,7 +521,7 @@ Result<std::unique_ptr<Kernel>> LinuxKernel::open_crashed() const {
   if (before == nullptr) {
     return fail(ErrorCode::NotFound, "this kernel was not started by one that crashed");
   }
-  auto kernel = std::make_unique<LinuxKernel>(*before, Boot::AnyStage);
+  auto kernel = std::make_unique<LinuxKernel>(*before, Boot::AnyStage, nullptr);
   TRY(kernel->set_up());
   return kernel;
 }
@@ -503,7 +541,12 @@ bool stays_in_crashed_kernel(const Kernel& running, const vmm::GuestMemory& memo
 }
 
 Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot) {
-  auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)), boot);
+  return discover_kernel(machine, boot, nullptr);
+}
+
+Result<std::unique_ptr<Kernel>> discover_kernel(vmm::Machine& machine, Kernel::Boot boot,
+                                                const TypeFile* types) {
+  auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)), boot, types);
   TRY(kernel->set_up());
   return kernel;
 }

@@ -126,7 +126,7 @@ class Kernel {
  public:
   /// Finds the running kernel in a machine's memory. NotFound while it has not booted far enough
   /// (no VMCOREINFO yet, or system_state is not SYSTEM_RUNNING): try again later. Other errors are
-  /// final and say what this kernel lacks (BTF, kallsyms). For AnyStage one that still boots, or
+  /// final and say what this kernel lacks (kallsyms). For AnyStage one that still boots, or
   /// has halted, will do: it is looked at, not traced.
   enum class Boot : std::uint8_t { Finished, AnyStage };
   static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine,

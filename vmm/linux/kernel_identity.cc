@@ -50,8 +50,10 @@ std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& me
   return bytes;
 }
 
-/// Of a row of ELF notes: name size, description size, type, then both, padded to 4 bytes each.
-std::string build_id(std::span<const std::byte> notes) {
+}  // namespace
+
+/// A note: name size, description size, type, then both, padded to 4 bytes each.
+std::string build_id_in(std::span<const std::byte> notes) {
   constexpr std::size_t kHeader = 12;
   const auto padded = [](std::uint32_t size) { return round_up(std::uint64_t{size}, 4); };
   while (notes.size() >= kHeader) {
@@ -72,6 +74,8 @@ std::string build_id(std::span<const std::byte> notes) {
   }
   return {};
 }
+
+namespace {
 
 std::uint64_t hash_of_types(std::span<const std::byte> btf) {
   if (btf.empty()) return 0;
@@ -100,7 +104,7 @@ std::uint64_t module_types(Kernel& kernel, const GuestReader& memory, std::strin
 }  // namespace
 
 std::string find_build_id(const SymbolTable& symbols, const GuestReader& memory) {
-  return build_id(between(symbols, memory, "__start_notes", "__stop_notes", kMostNotes));
+  return build_id_in(between(symbols, memory, "__start_notes", "__stop_notes", kMostNotes));
 }
 
 std::optional<KernelPartIdentity> identify(Kernel& kernel, const GuestReader& memory,

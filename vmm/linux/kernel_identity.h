@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct KernelPartIdentity {
   std::string build;
   std::uint64_t types = 0;  // hash of the BTF: equal bytes are equal layouts; 0 without
 };
+
+/// The build id in a row of ELF notes, in hexadecimal digits; empty when there is none.
+std::string build_id_in(std::span<const std::byte> notes);
 
 /// The build id of vmlinux in hexadecimal digits; empty for a kernel without one, or with notes
 /// that cannot be read.

@@ -83,8 +83,10 @@ std::optional<std::uint64_t> hot_offset(const SymbolTable& symbols, const TypeGr
   const Symbol* const hot = symbols.find("pcpu_hot", "vmlinux");
   const Symbol* const found = hot != nullptr ? hot : symbols.find(variable, "vmlinux");
   if (found == nullptr) return std::nullopt;
-  const auto offset = offset_of(types, "pcpu_hot", {member});
-  return found->address.wrapping_add(hot != nullptr ? offset.value_or(0) : 0).raw();
+  if (hot == nullptr) return found->address.raw();
+  auto offset = offset_of(types, "pcpu_hot", {member});
+  if (!offset && member == "current_task") offset = 0;  // its first one
+  return offset ? std::optional(hot->address.wrapping_add(*offset).raw()) : std::nullopt;
 }
 
 }  // namespace

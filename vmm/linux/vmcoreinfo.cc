@@ -116,6 +116,11 @@ std::optional<std::int64_t> VmcoreInfo::offset(std::string_view name) const {
   return text ? parse_number<std::int64_t>(*text, 10) : std::nullopt;
 }
 
+std::optional<std::uint64_t> VmcoreInfo::size(std::string_view name) const {
+  const auto text = value("SIZE", name);
+  return text ? parse_number<std::uint64_t>(*text, 10) : std::nullopt;
+}
+
 GuestVirt VmcoreInfo::names() const {
   // Before 5.11 struct uts_namespace began with a kref, and the text did not say where its name is.
   constexpr std::int64_t kAfterKref = 4;

@@ -35,6 +35,8 @@ class VmcoreInfo {
   std::optional<std::int64_t> number(std::string_view name) const;
   /// OFFSET(name): bytes, decimal.
   std::optional<std::int64_t> offset(std::string_view name) const;
+  /// SIZE(name): bytes, decimal.
+  std::optional<std::uint64_t> size(std::string_view name) const;
   const std::string& text() const { return text_; }
   /// Where the kernel's names stand, each kUtsField bytes that end by a NUL: init_uts_ns.name, a
   /// struct new_utsname. "Linux" is the first, the release the third.

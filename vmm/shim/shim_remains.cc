@@ -201,6 +201,20 @@ std::size_t ShimRemains::read_slot(const GuestMemory& memory, GuestVirt slot,
   return memory.read(layout_.place.wrapping_add(offset), out.first(size)) ? size : 0;
 }
 
+std::vector<GuestVirt> ShimRemains::used_slots(const GuestMemory& memory) const {
+  constexpr std::uint64_t kStep = 32;
+  std::vector<std::byte> slots(layout_.slots_bytes);
+  std::vector<GuestVirt> used;
+  const bool known = memory.read(layout_.place.wrapping_add(layout_.slots), slots);
+  for (std::uint64_t at = 0; at < slots.size(); at += kStep) {
+    const auto piece = std::span(slots).subspan(at).first(std::min(kStep, slots.size() - at));
+    const bool empty =
+        known && std::ranges::all_of(piece, [](std::byte byte) { return byte == std::byte{0}; });
+    if (!empty) used.push_back(home_.wrapping_add(layout_.slots + at));
+  }
+  return used;
+}
+
 Result<void> ShimRemains::silence(PausedMachine& machine) const {
   const GuestPhys at = layout_.place.wrapping_add(layout_.data + SHIM_CONTROL_ACTIVE);
   if (machine.memory().store64(at, 0)) return {};

@@ -59,6 +59,9 @@ class ShimRemains {
   /// Reads from `slot` on, as much as there is, up to out.size(); returns the number of bytes.
   std::size_t read_slot(const GuestMemory& memory, GuestVirt slot, std::span<std::byte> out) const;
 
+  /// Places in all slots that hold code.
+  std::vector<GuestVirt> used_slots(const GuestMemory& memory) const;
+
   /// From now on its traps resume at once, unfired.
   Result<void> silence(PausedMachine& machine) const;
   /// Once no int3 or jump of it is left: the guest's breakpoints lead to its own kernel again, and

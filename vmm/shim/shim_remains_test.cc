@@ -298,6 +298,25 @@ TEST_P(Remains, AreNotTakenOverWhereSomebodyIsInTheCode) {
   EXPECT_TRUE(image_of(guest_) == before);
 }
 
+TEST_P(Remains, TellWhichSlotsHoldCodeSoThatAllOfThemCanStay) {
+  auto machine = paused();
+  ASSERT_TRUE((*find())->give_gate_back(machine));
+
+  const auto used = (*find())->used_slots(guest_.memory());
+
+  EXPECT_LT(used.size(), 16u);
+  for (const GuestVirt slot : slots_) {
+    EXPECT_TRUE(std::ranges::any_of(used, [&](GuestVirt at) { return slot.is_in(at, 32); }));
+  }
+  const shim_header old = header();
+  auto shim = (*find())->take_over(machine, facts_, used);
+  ASSERT_TRUE(shim) << shim.error().message;
+  for (const GuestVirt slot : slots_) {
+    EXPECT_EQ(guest_.ram()[kLow.base.raw() + (slot.raw() - old.base)], std::byte{0x55});
+    EXPECT_GT((*shim)->allocate_slot(10)->raw(), slot.raw());
+  }
+}
+
 TEST_P(Remains, OnesThatLieFarApartLeaveRoomBetween) {
   const shim_header h = header();
   auto machine = paused();

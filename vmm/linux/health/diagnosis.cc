@@ -476,7 +476,12 @@ std::vector<Cause> Judge::run() {
   judge_busy();
   if (causes_.empty()) judge_stuck();
   judge_idle();
-  if (causes_.empty()) add(Kind::Unremarkable, "nothing that hangs was seen");
+  if (causes_.empty()) {
+    add(Kind::Unremarkable, report_.has_types
+                                ? "nothing that hangs was seen"
+                                : "nothing that hangs was seen by the vCPUs, the symbols and the "
+                                  "log alone: --types FILE shows the tasks, too");
+  }
   return std::move(causes_);
 }
 

@@ -16,6 +16,7 @@
 #include "vmm/linux/health/waits.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/types/told_types.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -226,7 +227,11 @@ void Examination::look_at_kernel() {
   if (clocks_.now() && !clocks_.tick_frequency()) {
     report_.unknown.emplace_back("times in jiffies: their frequency cannot be told");
   }
-  if (!report_.tasks_complete) report_.unknown.emplace_back("tasks: their list is torn");
+  if (!report_.tasks_complete) {
+    report_.unknown.emplace_back(are_types_of_kernel(view_.types())
+                                     ? "tasks: their list is torn"
+                                     : "tasks, their waits and locks: without types");
+  }
 }
 
 void Examination::look_at_time() {
@@ -277,6 +282,11 @@ Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string 
                                           : TRY(Examination(machine, *kernel, is_alive).run());
   if (options.stopped_by) report.stopped_by = options.stopped_by;
   if (options.ask_host) report.held_back = options.ask_host();
+  if (kernel != nullptr) {
+    report.has_types = are_types_of_kernel(kernel->types());
+    const auto omissions = kernel->take_omissions();
+    report.unknown.insert(report.unknown.begin(), omissions.begin(), omissions.end());
+  }
   report.unknown.insert(report.unknown.begin(), options.limits.begin(), options.limits.end());
   report.causes = diagnose(report);
   return report;

@@ -201,6 +201,7 @@ std::string_view name_of(Cause::Kind kind);
 struct HealthReport {
   std::string release;         // empty: no Linux was found, and the rest is of the vCPUs only
   std::string kernel_trouble;  // why it was not
+  bool has_types = true;       // else its tasks and the like cannot be looked at
   std::optional<std::string> stopped_by;  // who or what has stopped the guest; empty: it runs
   std::vector<std::string> held_back;     // what the host keeps from running, a line each
   std::optional<std::uint64_t> uptime;

@@ -63,7 +63,8 @@ Result<StackCheckLayout> StackCheckLayout::from(const TypeGraph& types) {
   take(layout.frame_return, "inactive_task_frame", {"ret_addr"});
   if (missing.empty()) return layout;
   return fail(ErrorCode::Unsupported,
-              fmt::format("the stacks of the guest's tasks cannot be looked at: its types lack {}",
+              fmt::format("the stacks of the guest's tasks cannot be looked at: its types lack {} "
+                          "(--types FILE takes them from a file)",
                           missing));
 }
 

@@ -90,9 +90,13 @@ std::optional<KprobeTable::Layout> KprobeTable::layout_of(const TypeGraph& types
 Result<std::vector<Kprobe>> KprobeTable::read(const GuestReader& kernel) const {
   std::vector<Kprobe> found;
   if (!table_) return found;
-  if (!layout_) return damaged();
   std::array<std::uint64_t, kLists> heads;
   if (!kernel.read(*table_, std::as_writable_bytes(std::span(heads)))) return damaged();
+  if (std::ranges::all_of(heads, [](std::uint64_t head) { return head == 0; })) return found;
+  if (!layout_) {
+    return fail(ErrorCode::Unsupported,
+                "the guest has set kprobes, and its kernel's types do not tell where: see --types");
+  }
   // Of all lists: 64 that lead to one long list would take 64 times as long.
   std::unordered_set<std::uint64_t> seen;
   for (const std::uint64_t head : heads) TRY(walk(kernel, GuestVirt(head), seen, found));

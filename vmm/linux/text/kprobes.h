@@ -59,7 +59,7 @@ class KprobeTable {
   KprobeTable(const SymbolTable& symbols, const TypeGraph& types);
 
   /// Every kprobe that may have changed text, sorted by address. Invalid when the lists cannot be
-  /// walked, or when the kernel's types do not describe them.
+  /// walked, Unsupported when there are some and the kernel's types do not describe them.
   Result<std::vector<Kprobe>> read(const GuestReader& kernel) const;
 
   /// Whether the guest is changing its text or a kprobe, or only whether it is changing a kprobe;

@@ -64,6 +64,19 @@ TEST_F(Kprobes, OfAllListsAreSortedByAddress) {
   EXPECT_EQ((*kprobes)[2].address.raw(), kText + 30);
 }
 
+TEST_F(Kprobes, OfUnknownShapeAreRefusedUnlessThereAreNone) {
+  const TypeGraph unknown;
+
+  const auto none = KprobeTable(symbols, unknown).read(guest);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
+
+  head(3, kHeap);
+  const auto some = KprobeTable(symbols, unknown).read(guest);
+  ASSERT_FALSE(some);
+  EXPECT_NE(some.error().message.find("--types"), std::string::npos) << some.error().message;
+}
+
 TEST_F(Kprobes, ThatDoNotPatchTextAreLeftOut) {
   const fakes::FakeKprobe gone{
       .at = kHeap, .address = kText, .opcode = 0x55, .flags = fakes::kFlagGone};
@@ -152,10 +165,6 @@ TEST_F(Kprobes, AreNoneInAKernelWithoutThem) {
 
   ASSERT_TRUE(kprobes);
   EXPECT_TRUE(kprobes->empty());
-}
-
-TEST_F(Kprobes, OfUnknownShapeAreRefused) {
-  EXPECT_FALSE(KprobeTable(symbols, TypeGraph()).read(guest));
 }
 
 TEST_F(Kprobes, TheTextIsChangingWhileItsLockIsHeld) {

@@ -425,14 +425,19 @@ class BtfReader {
   }
 
   /// By the index of their types.
-  std::vector<bool> percpu_variables() const {
+  std::vector<bool> percpu_variables() {
     std::vector<bool> percpu(starts_.size());
     for (const std::uint32_t start : starts_) {
       const auto record = load_at<Record>(types_, start);
       if (record.kind() != Datasec || string(record.name) != kPercpuSection) continue;
       for (std::uint32_t i = 0; i < record.length(); ++i) {  // type, offset, size
         const auto id = load_at<std::uint32_t>(types_, start + kTypeBytes + std::size_t{i} * 12);
-        if (id != 0 && id <= percpu.size()) percpu[id - 1] = true;
+        if (id == 0 || id > percpu.size()) continue;
+        percpu[id - 1] = true;
+        const auto variable = load_at<Record>(types_, starts_[id - 1]);
+        const auto offset =
+            load_at<std::uint32_t>(types_, start + kTypeBytes + std::size_t{i} * 12 + 4);
+        result_.percpu_.push_back({string(variable.name), offset});
       }
     }
     return percpu;
@@ -478,6 +483,13 @@ std::optional<TypeId> Btf::prototype(std::string_view function) const {
   const std::uint32_t position = by_name_.find(function, name_at);
   if (position == NameIndex::kNone) return std::nullopt;
   return functions_[position].prototype;
+}
+
+Btf::FunctionCount Btf::count_functions(
+    const std::function<bool(std::string_view)>& is_known) const {
+  const auto known = std::ranges::count_if(
+      functions_, [&](const Function& function) { return is_known(function.name); });
+  return {static_cast<std::size_t>(known), functions_.size()};
 }
 
 }  // namespace ringside::guest_linux

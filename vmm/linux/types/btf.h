@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -37,6 +38,16 @@ class Btf {
   bool has(TypeId id) const { return id >= first_ && id.value - first_.value < count_; }
   /// The prototype (TypeKind::Function) of the function of that name.
   std::optional<TypeId> prototype(std::string_view function) const;
+  /// How many functions there are for whose name `is_known` holds, and how many in all.
+  struct FunctionCount {
+    std::size_t known = 0, all = 0;
+  };
+  FunctionCount count_functions(const std::function<bool(std::string_view)>& is_known) const;
+  struct PercpuVariable {
+    std::string_view name;
+    std::uint32_t offset = 0;  // from the start of all per-CPU variables
+  };
+  std::span<const PercpuVariable> percpu_variables() const { return percpu_; }
 
  private:
   friend class BtfReader;
@@ -51,6 +62,7 @@ class Btf {
   std::vector<TypeId> ids_;  // of BTF id 1 + i; in a module's, of the base's last + 1 + i
   std::vector<Function> functions_;
   NameIndex by_name_;
+  std::vector<PercpuVariable> percpu_;
 };
 
 }  // namespace ringside::guest_linux
