@@ -15,8 +15,8 @@
 namespace ringside::cli {
 
 struct Figures {
-  std::string machine{};    // its name; empty: none is traced
-  std::uint64_t drops = 0;  // of records and aggregations, of all kinds
+  std::string machine{};                       // its name; empty: none is traced
+  std::uint64_t drops = 0;                     // of records and aggregations, of all kinds
   std::vector<std::string> drops_by_clause{};  // lines for -v only
   providers::TraceStatistics trace{};
 };

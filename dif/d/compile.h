@@ -107,10 +107,10 @@ struct CompileOptions {
   bool is_file = false;                        // -s: a description alone is no clause
   bool destructive = false;                    // -w
   std::uint32_t string_size = 256;
-  std::vector<LibrarySource> libraries;                     // system libraries, then those of -L
-  std::optional<dif::Attributes> attribute_minimum;         // -x amin: below it D_ATTR_MIN
-  unsigned integer_registers = dif::kRegisters;             // -x iregs, including r0
-  unsigned tuple_registers = dif::kTupleSlots;              // -x tregs
+  std::vector<LibrarySource> libraries;                      // system libraries, then those of -L
+  std::optional<dif::Attributes> attribute_minimum;          // -x amin: below it D_ATTR_MIN
+  unsigned integer_registers = dif::kRegisters;              // -x iregs, including r0
+  unsigned tuple_registers = dif::kTupleSlots;               // -x tregs
   std::uint32_t stack_frames = 20, user_stack_frames = 100;  // -x stackframes, ustackframes
   std::uint32_t java_stack_frames = 50;                      // -x jstackframes
   std::optional<std::array<unsigned, 3>> version;  // -x version=x.y.z: newer names are hidden

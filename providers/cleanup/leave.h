@@ -31,8 +31,8 @@ Result<void> remove_when_empty(vmm::Machine& machine, guest_linux::Kernel& kerne
                                const std::function<Result<void>(vmm::PausedMachine&)>& remove);
 
 /// The shim that an earlier tracer retired and could not take out, for use by this tracer; null if
-/// there is none. Invalid if it is not known who is inside. If the kernel's types are not known, its
-/// tasks are not either, and all slots that hold code stay as they are.
+/// there is none. Invalid if it is not known who is inside. If the kernel's types are not known,
+/// its tasks are not either, and all slots that hold code stay as they are.
 Result<std::unique_ptr<vmm::Shim>> take_over_kept(vmm::Machine& machine,
                                                   guest_linux::Kernel& kernel,
                                                   const vmm::ShimKernelFacts& facts);

@@ -43,7 +43,7 @@ Unexpected<Error> damaged(std::string_view how) {
   return Unexpected<Error>(StreamInput::damaged("its compressed dump", how));
 }
 
-/// What the two headers say, as far as it is used.
+/// The numbers of both headers, as far as they are used.
 struct Headers {
   std::uint64_t pages = 0;
   std::uint64_t bitmaps = 0, bitmap_bytes = 0;  // in the file: the first one's place, size of each

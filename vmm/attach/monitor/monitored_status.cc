@@ -30,8 +30,8 @@ constexpr int kMigrationLook = 500;
 constexpr char kOnDisk[] =
     "the guest has suspended itself to disk; what of ours was in it went along, and "
     "`ringside clean` takes it out when it is awake";
-/// At most this many events of ours may be on their way. A stop of ours that its owner was quicker than has
-/// none, and takes one of its owner's for ours.
+/// At most this many events of ours may be on their way. A stop of ours that its owner was quicker
+/// than has none, and takes one of its owner's for ours.
 constexpr unsigned kMostLate = 8;
 
 void expect_one(unsigned& ours) {
