@@ -54,7 +54,7 @@ VM = (
     "test_hostile_guest.Shrunk", "test_peers", "test_vms", "test_attach_qmp.Owners", "test_attach_storage",
     "test_attach_ends.Moves", "test_command", "test_images",
     # Refusals, and as much as there is time for.
-    "test_no_guest", "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions",
+    "test_no_types", "test_no_guest", "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions",
     "test_sdt.Refusals", *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"),
     "test_members.Older", "test_examples.Examples.test_debian_6_12")
 
