@@ -2,12 +2,23 @@
 their QEMU's QMP socket. Each traces the same workload twice, exactly, and says itself what it is.
 """
 
+import contextlib
 import os
+import pathlib
 import unittest
 from unittest import mock
 
 import guest
-from test_attach_qmp import Case, Machine
+import ringside
+from test_attach_ends import EndCase, clean, patient
+from test_attach_qmp import Case, Machine, begin
+from test_deaths import STORM, WORK, check_storm
+from test_take_over import LEFT
+
+KSM = pathlib.Path("/sys/kernel/mm/ksm")
+# Settings of ksmd: merge all that it finds, without pausing for long.
+MERGE = {"sleep_millisecs": "20", "pages_to_scan": "10000", "run": "1"}
+PAGES = 5000
 
 
 class Guests(Case):
@@ -59,6 +70,43 @@ class Guests(Case):
                 with self.subTest(cpus=cpus, append=append):
                     self.check("debian-sid", cpus, append, "cat /proc/version",
                                r"Linux version (?!6\.)")
+
+
+@contextlib.contextmanager
+def merging():
+    """The host merges equal pages, and does as before afterwards."""
+    before = {name: (KSM / name).read_text().strip() for name in MERGE}
+    try:
+        for name, value in MERGE.items():
+            (KSM / name).write_text(value)
+        yield
+    finally:
+        for name, value in before.items():
+            (KSM / name).write_text(value)
+
+
+def merged_pages(pid):
+    """How many pages of a process lie in others' places."""
+    return int(pathlib.Path(f"/proc/{pid}/ksm_merging_pages").read_text())
+
+
+class Merged(EndCase):
+    """Two guests of one kernel whose pages the host merges (KSM), its text among them."""
+
+    @ringside.takes_long
+    @unittest.skipUnless(os.access(KSM / "run", os.W_OK), "only root can let the host merge pages (KSM)")
+    def test_what_is_done_to_one_is_not_done_to_the_other(self):
+        with merging(), patient("debian-6.12", append="nokaslr", memory=256) as one, \
+                patient("debian-6.12", append="nokaslr", memory=256) as other:
+            for machine in (one, other):
+                machine.owner.wait_until(lambda pid=machine.pid: merged_pages(pid) > PAGES)
+            with one.trace(begin(STORM), ["-q"]) as running:
+                check_storm(self, running, one.port, one.owner.status)
+            self.assertEqual(other.port.run(WORK)[0], 0)
+            self.assertIn("nothing of an earlier ringside", clean(other).stderr)
+            self.assertRegex(clean(one).stderr, LEFT)
+            for machine in (one, other):
+                self.check_well(machine)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Domains in a storm of firings, to which their owner does something by libvirt: saving and restoring, a
-snapshot, another kernel. The domain goes on, and nothing of ours is in it at the end.
+"""Domains in a storm of firings, to which their owner does something by libvirt: snapshots, block jobs,
+hot-plug, saving and restoring. Counts are exact, the domain goes on, and nothing of ours is in it at the
+end.
 """
 
 import os
@@ -12,6 +13,8 @@ import ringside
 from test_attach_ends import ANOTHER, LOAD, MOVED, STARTED_ANOTHER, with_another_kernel
 from test_attach_libvirt import REASON, Case, attach
 from test_attach_qmp import COUNT, begin, end, started
+from test_deaths import STORM as KILLED_IN
+from test_deaths import check_storm
 from test_owner_snapshots import make_disk
 from test_storm import TROUBLE
 from test_take_over import LEFT
@@ -48,6 +51,22 @@ class Owners(Case):
         self.assertEqual(status, 0, said)
         return ringside.Outcome(0, said.decode(), "").counts()["read"]
 
+    def check_through(self, domain, acts):
+        """The trace goes on beside what the owner does, one after another, and sees all."""
+        running = self.storm(domain)
+        truth = 0
+        for act in acts:
+            domain.port.start(WORK)
+            domain.port.send("go")
+            act()
+            status, said = domain.port.finish()
+            self.assertEqual(status, 0, said)
+            truth += ringside.Outcome(0, said.decode(), "").counts()["read"]
+        outcome = end(running)
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(outcome.counts()["reads"], truth, outcome)
+        self.check_clean(domain, NOTHING)
+
     def check_clean(self, domain, expected=f"{LEFT}|{NOTHING}"):
         """Works by itself, and what is left of us is taken out."""
         self.reads(domain)
@@ -63,6 +82,43 @@ class Owners(Case):
         self.assertEqual(status, 0)
         self.assertIsNone(TROUBLE.search(said.decode(errors="replace")), said)
         self.check_counts(domain, self.target(domain.name))
+
+    def test_snapshots_and_jobs_of_disks_and_what_is_plugged_in(self):
+        disk = self.libvirt.folder / "base.qcow2"
+        make_disk(disk, 64 * MIB)
+        domain = self.domain("jobs", cpus=1, most_cpus=2,
+                             disks=[libvirt.DISK.format(format="qcow2", path=disk, name="vda")])
+        virsh, folder = self.libvirt.virsh, domain.folder
+        more = folder / "more"
+        with open(more, "wb") as file:
+            file.truncate(MIB)
+        (folder / "more.xml").write_text(libvirt.DISK.format(format="raw", path=more, name="vdb"))
+
+        def external_snapshot():
+            virsh("snapshot-create-as", "jobs", "--disk-only", "--no-metadata", "--diskspec",
+                  f"vda,file={folder}/overlay")
+
+        def commit():
+            virsh("blockcommit", "jobs", "vda", "--active", "--pivot", "--wait")
+
+        def copy():
+            virsh("blockcopy", "jobs", "vda", "--dest", folder / "copy", "--format", "qcow2",
+                  "--transient-job", "--pivot", "--wait")
+
+        def dump():
+            virsh("dump", "jobs", folder / "core", "--live", "--memory-only")
+
+        def plug_a_disk():
+            virsh("attach-device", "jobs", folder / "more.xml", "--live")
+
+        def unplug_it():
+            virsh("detach-device", "jobs", folder / "more.xml", "--live")
+
+        def plug_a_cpu():
+            virsh("setvcpus", "jobs", 2, "--live")
+
+        self.check_through(domain, (external_snapshot, commit, copy, dump, plug_a_disk, unplug_it, plug_a_cpu))
+        self.check_well(domain)
 
     def test_two_at_once(self):
         domains = [self.domain(name, image) for name, image in zip(("left", "right"), ringside.IMAGES)]
@@ -100,6 +156,13 @@ class Owners(Case):
             self.assertIn("changed 0\n", said.decode())
             self.check_clean(domain, NOTHING)
             self.check_well(domain)
+
+    def test_one_whose_ringside_is_killed(self):
+        domain = self.domain("killed", cpus=2)
+        running = self.enterContext(attach(self.target("killed"), begin(KILLED_IN)))
+        check_storm(self, running, domain.port, domain.state)
+        self.check_clean(domain, LEFT)
+        self.check_well(domain)
 
     def check_left(self, domain, act, connects=False):
         """The trace ends because of what the owner does, and says why."""
@@ -153,6 +216,23 @@ class Owners(Case):
                                f"vda,file={domain.folder}/overlay")
 
         self.check_left(domain, snapshot)
+
+    def test_an_internal_snapshot_and_back(self):
+        disk = self.libvirt.folder / "internal.qcow2"
+        make_disk(disk, 4 << 30)
+        domain = self.domain("internal", disks=[libvirt.DISK.format(format="qcow2", path=disk, name="vda")])
+        running = self.storm(domain)
+        self.libvirt.virsh("snapshot-create-as", "internal", "one")
+        self.reads(domain)
+        outcome = end(running)
+        # Whether it was seen that memory was on its way is chance.
+        self.assertTrue(outcome.status == 0 or MOVED in outcome.stderr, outcome)
+        self.check_clean(domain)
+        self.libvirt.virsh("snapshot-revert", "internal", "one")  # starts another QEMU
+        domain.connect()
+        self.check_clean(domain, LEFT)
+        self.libvirt.virsh("snapshot-delete", "internal", "one")
+        self.check_well(domain)
 
 
 if __name__ == "__main__":
