@@ -134,7 +134,7 @@ class Alone(EndCase):
 
     @ringside.takes_long
     def test_each_way_to_translate(self):
-        for settings in ({"accelerator": "tcg,thread=multi,tb-size=1"}, one_instruction_a_block()):
+        for settings in ({"accelerator": "tcg,thread=multi,tb-size=16"}, one_instruction_a_block()):
             with self.subTest(**settings):
                 self.check_alone(cpus=2, **settings)
 
