@@ -411,6 +411,7 @@ TEST_F(Sdt, ACallThatOnlyTakesTimeIsPassed) {
     put(kTarget, code({0xe8, 0x2b, 0, 0, 0, 0x8b, 0x73, 0x04}));  // call it; mov esi, [rbx + 4]
     put(0x40, code({0x9c, 0x0f, 0x31, 0xc3}));                    // pushfq; rdtsc; ret
     provider_.reset();
+    points_.bound.clear();
     enable();
 
     const Arrived arrived = arrive(kAfter);
