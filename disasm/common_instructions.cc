@@ -214,11 +214,11 @@ std::optional<Instruction> decode_common(std::span<const std::byte> bytes, Guest
   out.flow = opcode.flow;
   if (opcode.flow == Flow::ConditionalJump) out.condition = number & 0x0f;
   if (opcode.immediate == Immediate::Distance8) {
-    const std::int64_t distance = load_at<std::int8_t>(bytes, immediate);
-    out.target = address.wrapping_add(at + static_cast<std::uint64_t>(distance));
+    const std::uint64_t distance = load_at<std::uint8_t>(bytes, immediate);
+    out.target = address.wrapping_add(at + (distance ^ 0x80) - 0x80);  // of a signed byte
   } else if (opcode.immediate == Immediate::Distance32) {
-    const std::int64_t distance = load_at<std::int32_t>(bytes, immediate);
-    out.target = address.wrapping_add(at + static_cast<std::uint64_t>(distance));
+    const auto distance = static_cast<std::uint64_t>(load_at<std::int32_t>(bytes, immediate));
+    out.target = address.wrapping_add(at + distance);
   }
   return out;
 }
