@@ -285,7 +285,7 @@ class Stable:
         self.assertIn("args[0]: psinfo_t *", create, outcome)
         self.assertIn("Evolving", create, outcome)
         tick = outcome.stdout.split(" tick\n")[1]
-        self.assertIn("args[0]: lwpsinfo_t *\n\t\targs[1]: psinfo_t *", tick, outcome)
+        self.assertRegex(tick, r"args\[0\]: lwpsinfo_t \*\w*\n\t\targs\[1\]: psinfo_t \*", outcome)
         for name in ("on-cpu", "enqueue", "dequeue", "change-pri", "surrender"):
             self.assertIn(f" {name}\n", outcome.stdout, outcome)
 
