@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace ringside {
 
@@ -25,6 +26,11 @@ template <class T>
 std::optional<T> load_within(std::span<const std::byte> bytes, std::uint64_t index) {
   if (index > bytes.size() || sizeof(T) > bytes.size() - index) return std::nullopt;
   return load_at<T>(bytes, index);
+}
+
+/// Whether `bytes` begin with those of `text`, as a file does with its magic.
+inline bool begins_with(std::span<const std::byte> bytes, std::string_view text) {
+  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
 }  // namespace ringside

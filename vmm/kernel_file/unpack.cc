@@ -80,9 +80,7 @@ constexpr std::array kPackings{
 
 const Packing* find_packing(Bytes bytes) {
   for (const Packing& packing : kPackings) {
-    if (bytes.size() >= packing.magic.size() &&
-        std::memcmp(bytes.data(), packing.magic.data(), packing.magic.size()) == 0)
-      return &packing;
+    if (begins_with(bytes, packing.magic)) return &packing;
   }
   return nullptr;
 }

@@ -317,10 +317,6 @@ std::vector<ByteExtent> DumpPages::extents(ByteExtent of) const {
   return found;
 }
 
-bool begins(std::span<const std::byte> start, std::string_view magic) {
-  return start.size() >= magic.size() && std::memcmp(start.data(), magic.data(), magic.size()) == 0;
-}
-
 core_notes::NotedVcpus read_notes(const FileMemory& file, ByteExtent at, std::uint64_t size) {
   core_notes::NoteReader notes;
   if (at.size <= core_notes::kMaxNoteBytes && at.offset <= size && at.size <= size - at.offset) {
@@ -334,7 +330,7 @@ core_notes::NotedVcpus read_notes(const FileMemory& file, ByteExtent at, std::ui
 }  // namespace
 
 bool is_compressed_dump(std::span<const std::byte> start) {
-  return begins(start, "KDUMP   ");
+  return begins_with(start, "KDUMP   ");
 }
 
 Result<CompressedDump> read_compressed_dump(UniqueFd fd, std::uint64_t size) {
@@ -352,7 +348,7 @@ Result<CompressedDump> read_compressed_dump(UniqueFd fd, std::uint64_t size) {
 }
 
 bool is_flattened_dump(std::span<const std::byte> start) {
-  return begins(start, "makedumpfile");
+  return begins_with(start, "makedumpfile");
 }
 
 Result<UnflattenedDump> unflatten(int fd, std::uint64_t size) {

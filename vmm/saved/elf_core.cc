@@ -165,7 +165,7 @@ void CoreReader::take_segments() {
 }  // namespace
 
 bool ElfCore::is_elf(const std::vector<std::byte>& start) {
-  return start.size() >= SELFMAG && std::memcmp(start.data(), ELFMAG, SELFMAG) == 0;
+  return begins_with(start, {ELFMAG, SELFMAG});
 }
 
 Result<ElfCore> ElfCore::read(int fd) {

@@ -17,6 +17,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
+#include "vmm/base/bytes.h"
 #include "vmm/base/printable.h"
 #include "vmm/saved/stream_input.h"
 
@@ -331,11 +332,7 @@ Result<void> StreamReader::store(const Block& block, std::uint64_t at,
 }  // namespace
 
 bool is_migration_stream(std::span<const std::byte> start) {
-  const auto begins = [&](std::string_view magic) {
-    return start.size() >= magic.size() &&
-           std::memcmp(start.data(), magic.data(), magic.size()) == 0;
-  };
-  return begins(kQemuMagic) || begins(kLibvirtMagic);
+  return begins_with(start, kQemuMagic) || begins_with(start, kLibvirtMagic);
 }
 
 Result<StreamedRam> read_migration_stream(int fd, std::uint64_t size) {

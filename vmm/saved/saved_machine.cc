@@ -12,6 +12,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
+#include "vmm/base/bytes.h"
 #include "vmm/file_memory.h"
 #include "vmm/saved/compressed_dump.h"
 #include "vmm/saved/elf_core.h"
@@ -35,8 +36,7 @@ constexpr std::array<OtherForm, 2> kOtherForms{{
 
 Result<void> check_form(const std::vector<std::byte>& start) {
   for (const OtherForm& form : kOtherForms) {
-    if (start.size() >= form.magic.size() &&
-        std::memcmp(start.data(), form.magic.data(), form.magic.size()) == 0) {
+    if (begins_with(start, form.magic)) {
       return fail(ErrorCode::Unsupported, fmt::format("it is {}", form.what));
     }
   }
