@@ -104,7 +104,7 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
   const Clock::time_point deadline = Clock::now() + kBootLimit;
   for (;;) {
     const Clock::time_point began = Clock::now();
-    auto kernel = discover_kernel(*machine_, Kernel::Boot::Finished, types_);
+    auto kernel = Kernel::discover(*machine_, Kernel::Boot::Finished, types_);
     if (kernel) discovery_ = Clock::now() - began;
     if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
     if (began > deadline) {
@@ -311,7 +311,7 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
                     *attached.stopped_by));
   }
   const auto began = Clock::now();
-  auto kernel = discover_kernel(*guest.traced.machine, Kernel::Boot::Finished, types);
+  auto kernel = Kernel::discover(*guest.traced.machine, Kernel::Boot::Finished, types);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
     stop_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel);

@@ -60,7 +60,7 @@ Result<Patient> find_patient(const CommandLine& line) {
   };
   const auto types = TRY(guest_linux::TypeFile::open_if_named(line.types_file));
   auto kernel =
-      discover_kernel(*observed.machine, Kernel::Boot::AnyStage, types ? &*types : nullptr);
+      Kernel::discover(*observed.machine, Kernel::Boot::AnyStage, types ? &*types : nullptr);
   if (!kernel && types) return tl::unexpected(std::move(kernel).error());
   return Patient{std::move(observed.machine),
                  std::move(observed.name),

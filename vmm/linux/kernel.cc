@@ -540,12 +540,8 @@ bool stays_in_crashed_kernel(const Kernel& running, const vmm::GuestMemory& memo
   return crashed != nullptr && runs_on(memory, registers, crashed->table());
 }
 
-Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot) {
-  return discover_kernel(machine, boot, nullptr);
-}
-
-Result<std::unique_ptr<Kernel>> discover_kernel(vmm::Machine& machine, Kernel::Boot boot,
-                                                const TypeFile* types) {
+Result<std::unique_ptr<Kernel>> Kernel::discover(vmm::Machine& machine, Boot boot,
+                                                 const TypeFile* types) {
   auto kernel = std::make_unique<LinuxKernel>(TRY(find_kernel_memory(machine)), boot, types);
   TRY(kernel->set_up());
   return kernel;

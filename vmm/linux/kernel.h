@@ -122,6 +122,8 @@ struct KernelLayout {
   std::optional<std::uint32_t> pt_regs_ax, pt_regs_orig_ax, pt_regs_ip, pt_regs_sp, pt_regs_cs;
 };
 
+class TypeFile;  // types/type_file.h
+
 class Kernel {
  public:
   /// Finds the running kernel in a machine's memory. NotFound while it has not booted far enough
@@ -129,8 +131,9 @@ class Kernel {
   /// final and say what this kernel lacks (kallsyms). For AnyStage one that still boots, or
   /// has halted, will do: it is looked at, not traced.
   enum class Boot : std::uint8_t { Finished, AnyStage };
-  static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine,
-                                                  Boot boot = Boot::Finished);
+  /// `types`: a file that has its types; null: its own.
+  static Result<std::unique_ptr<Kernel>> discover(vmm::Machine& machine, Boot boot = Boot::Finished,
+                                                  const TypeFile* types = nullptr);
   virtual ~Kernel() = default;
 
   virtual std::string_view release() const = 0;     // "6.1.0-56-cloud-amd64"

@@ -53,8 +53,4 @@ class TypeFile {
   std::string build_id_;                   // of kernel_; empty: it has none
 };
 
-/// Kernel::discover() with the types of a file; null: with the kernel's own.
-Result<std::unique_ptr<Kernel>> discover_kernel(vmm::Machine& machine, Kernel::Boot boot,
-                                                const TypeFile* types);
-
 }  // namespace ringside::guest_linux
