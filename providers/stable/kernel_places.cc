@@ -7,6 +7,7 @@
 
 #include "providers/functions/function_form.h"
 #include "providers/stable/first_found.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 namespace {
@@ -39,9 +40,7 @@ bool is_of_function(const StableProbe& probe) {
 
 bool KernelPlaces::is(KernelForm form) {
   if (form == KernelForm::Any) return true;
-  // Which takes a spinlock_t there.
-  const bool is_realtime = function_at("rt_spin_lock") != nullptr;
-  return is_realtime == (form == KernelForm::RealTime);
+  return guest_linux::is_realtime(kernel_.symbols()) == (form == KernelForm::RealTime);
 }
 
 const guest_linux::Symbol* KernelPlaces::function(const StableProbe& probe) {

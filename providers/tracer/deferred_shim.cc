@@ -92,10 +92,8 @@ std::optional<vmm::ShimTaskFacts> task_facts(const guest_linux::Kernel& kernel) 
 
 /// Else it cannot be told when the kernel changes its own text.
 Result<void> check_text_lock(const guest_linux::Kernel& kernel) {
-  const TypeGraph& types = kernel.types();
   if (kernel.symbols().find("text_mutex", "vmlinux") == nullptr ||
-      guest_linux::offset_of(types, "mutex", {"owner"}) ||
-      guest_linux::offset_of(types, "mutex", {"rtmutex", "owner"})) {
+      guest_linux::mutex_owner_offset(kernel.types())) {
     return {};
   }
   return fail(ErrorCode::Unsupported,

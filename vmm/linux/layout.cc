@@ -47,6 +47,15 @@ Result<std::uint64_t, Fault> load_number(const GuestReader& kernel, GuestVirt st
   return number;
 }
 
+std::optional<std::uint32_t> mutex_owner_offset(const TypeGraph& types) {
+  const auto owner = offset_of(types, "mutex", {"owner"});
+  return owner ? owner : offset_of(types, "mutex", {"rtmutex", "owner"});
+}
+
+bool is_realtime(const SymbolTable& symbols) {
+  return symbols.find("rt_spin_lock", "vmlinux") != nullptr;
+}
+
 KernelLayout read_layout(const TypeGraph& types) {
   const auto task = [&](std::initializer_list<std::string_view> path) {
     return offset_of(types, "task_struct", path);

@@ -30,6 +30,12 @@ std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view st
 
 KernelLayout read_layout(const TypeGraph& types);
 
+/// Where struct mutex has its owner, which in a real-time kernel is a rt_mutex's.
+std::optional<std::uint32_t> mutex_owner_offset(const TypeGraph& types);
+
+/// Whether this is a real-time kernel (PREEMPT_RT): rt_spin_lock() takes its spinlock_t.
+bool is_realtime(const SymbolTable& symbols);
+
 /// From a CPU's per-CPU base to the word that holds its `current`. Wraps: since 6.15 the symbol is
 /// an ordinary address and the base a difference.
 std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types);

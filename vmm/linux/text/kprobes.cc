@@ -61,8 +61,7 @@ KprobeTable::KprobeTable(const SymbolTable& symbols, const TypeGraph& types)
     : layout_(layout_of(types)) {
   const Symbol* table = symbols.find("kprobe_table", "vmlinux");
   if (table != nullptr) table_ = table->address;
-  auto owner = offset_of(types, "mutex", {"owner"});
-  if (!owner) owner = offset_of(types, "mutex", {"rtmutex", "owner"});  // PREEMPT_RT
+  const auto owner = mutex_owner_offset(types);
   const auto owner_of = [&](std::string_view name) -> std::optional<GuestVirt> {
     const Symbol* lock = symbols.find(name, "vmlinux");
     if (lock == nullptr || !owner) return std::nullopt;

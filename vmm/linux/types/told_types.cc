@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -116,7 +117,7 @@ void add_reserved_flag(const SymbolTable& symbols, const GuestReader& kernel,
 /// real-time kernel, whose mutexes are of another kind.
 void add_mutex(const SymbolTable& symbols, TypeGraph& types) {
   const auto word = types.find("unsigned long");
-  if (!word || symbols.find("rt_spin_lock", "vmlinux") != nullptr) return;
+  if (!word || is_realtime(symbols)) return;
   const std::array members{Member{"owner", *word, 0, 0}};
   types.index(types.add_struct(TypeKind::Struct, "mutex", 0, members));
 }
