@@ -19,7 +19,7 @@ Result<void> check_process(const HostProcess& process, const VmmProgram& program
   TRY(check_guest_processor(process, program));
   const auto descriptors = process.descriptors();
   if (!descriptors) return tl::make_unexpected(explain_no_access(process));
-  TRY(check_memory_is_here(process, program));
+  TRY(check_memory_is_here(process, program, *descriptors));
   if (program.kind == VmmKind::Qemu || !vcpu_numbers(*descriptors).empty()) return {};
   return tl::make_unexpected(runs_no_guest(process));
 }

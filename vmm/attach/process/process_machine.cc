@@ -20,8 +20,8 @@ Result<void> check_process(const HostProcess& process) {
   if (!process.exists()) return tl::make_unexpected(explain_no_access(process));
   const auto descriptors = process.descriptors();
   if (!descriptors) return tl::make_unexpected(explain_no_access(process));
+  const VmmProgram program = describe_program(process);
   if (vcpu_numbers(*descriptors).empty()) {
-    const VmmProgram program = describe_program(process);
     if (program.kind != VmmKind::Qemu) return tl::make_unexpected(runs_no_guest(process));
     TRY(check_guest_processor(process, program));
     const std::string monitor = program.qmp_path.empty()
@@ -34,7 +34,7 @@ Result<void> check_process(const HostProcess& process) {
                             program.domain.empty() ? "its monitor, " + monitor
                                                    : "its libvirt domain, " + program.domain));
   }
-  TRY(check_memory_is_here(process, describe_program(process)));
+  TRY(check_memory_is_here(process, program, *descriptors));
   for (const pid_t thread : process.threads()) {
     const pid_t tracer = process.tracer_of(thread);
     if (tracer == 0) continue;

@@ -193,11 +193,11 @@ Result<void> check_guest_processor(const HostProcess& process, const VmmProgram&
                           process.pid(), printable(program.processor)));
 }
 
-Result<void> check_memory_is_here(const HostProcess& process, const VmmProgram& program) {
-  const auto descriptors = process.descriptors();
-  if (program.kind != VmmKind::Qemu || !descriptors) return {};
+Result<void> check_memory_is_here(const HostProcess& process, const VmmProgram& program,
+                                  const std::vector<HostProcess::Descriptor>& descriptors) {
+  if (program.kind != VmmKind::Qemu) return {};
   const bool waits = std::ranges::any_of(
-      *descriptors, [](const auto& each) { return each.target == "anon_inode:[userfaultfd]"; });
+      descriptors, [](const auto& each) { return each.target == "anon_inode:[userfaultfd]"; });
   if (!waits) return {};
   return fail(ErrorCode::Unsupported,
               fmt::format("process {}: its guest's memory still arrives from another host, or is "

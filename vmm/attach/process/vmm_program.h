@@ -39,7 +39,8 @@ Result<void> check_guest_processor(const HostProcess& process, const VmmProgram&
 /// Unsupported when a QEMU's guest has memory that is not there yet, or is just being saved:
 /// whoever touches it waits for another host, or for storage. Another VMM that loads a snapshot by
 /// need goes on so all the time.
-Result<void> check_memory_is_here(const HostProcess& process, const VmmProgram& program);
+Result<void> check_memory_is_here(const HostProcess& process, const VmmProgram& program,
+                                  const std::vector<HostProcess::Descriptor>& descriptors);
 /// For a process that runs no virtual machine.
 Error runs_no_guest(const HostProcess& process);
 

@@ -72,7 +72,8 @@ TEST(VmmProgram, AQemuWhoseMemoryArrivesIsToldByItsDescriptor) {
   const FakeProc proc;
   const HostProcess process(7, proc.root());
   const auto waits = [&](const VmmProgram& program) {
-    const auto checked = check_memory_is_here(process, program);
+    const auto descriptors = process.descriptors().value_or(std::vector<HostProcess::Descriptor>());
+    const auto checked = check_memory_is_here(process, program, descriptors);
     return checked ? std::string() : checked.error().message;
   };
   EXPECT_EQ(waits(qemu({})), "") << "nobody may look";
