@@ -39,6 +39,21 @@ def image_with_programs(image, *names):
     return image_with(image, archive)
 
 
+def image_with_another_kernel(image, files=None):
+    """image_with() of the image itself, to start by kexec. `files` (path to bytes) are more programs in
+    the initrd of the second one."""
+    program = static_program("kexec.c")
+    second = Archive()
+    for path, data in (files or {}).items():
+        second.file(path, data, 0o755)
+    second.file("bin/kexec", program, 0o755)
+    first = Archive()
+    first.file("bin/kexec", program, 0o755)
+    first.file("kexec/vmlinuz", (images_folder() / image / "vmlinuz").read_bytes())
+    first.file("kexec/initrd", initrd_with(image, second))
+    return image_with(image, first)
+
+
 @contextlib.contextmanager
 def image_with(image, archive):
     """The environment in which `image` has what is in the archive, too."""

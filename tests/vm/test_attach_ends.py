@@ -15,7 +15,7 @@ from unittest import mock
 
 import guest
 import ringside
-from made_images import Archive, image_with, initrd_with, static_program
+from made_images import image_with_another_kernel
 from patient import why
 from qmp import QmpError
 from test_attach_qmp import Case, Machine, READS, begin, started
@@ -45,18 +45,6 @@ def patient(image="debian-6.1", **settings):
     """A machine whose kernel does not complain of a host that lets it wait."""
     append = f'{guest.PATIENT} {settings.pop("append", "")}'
     return Machine(image, cpus=2, append=append, **settings)
-
-
-def with_another_kernel(image):
-    """The environment in which `image` has itself beside it, to start by ANOTHER."""
-    program = static_program("kexec.c")
-    second = Archive()
-    second.file("bin/kexec", program, 0o755)
-    first = Archive()
-    first.file("bin/kexec", program, 0o755)
-    first.file("kexec/vmlinuz", (guest.images_folder() / image / "vmlinuz").read_bytes())
-    first.file("kexec/initrd", initrd_with(image, second))
-    return image_with(image, first)
 
 
 class EndCase(Case):
@@ -297,7 +285,7 @@ class Ends(EndCase):
 
     def test_another_kernel(self):
         for image in ringside.IMAGES[-1:] if ringside.QUICK else ringside.IMAGES:  # minutes each
-            with self.subTest(image), with_another_kernel(image) as environment:
+            with self.subTest(image), image_with_another_kernel(image) as environment:
                 with mock.patch.dict(os.environ, environment):
                     self.check_kexec(image)
 

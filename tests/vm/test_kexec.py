@@ -13,7 +13,7 @@ import unittest
 
 import guest
 import ringside
-from made_images import Archive, image_with, initrd_with, static_program
+from made_images import Archive, image_with_another_kernel, initrd_with, static_program
 from patient import why
 from test_attach_qmp import Case, Machine
 from test_storm import TROUBLE, written_memory
@@ -41,23 +41,10 @@ sleep 1000
 """
 
 
-def with_second_kernel(image):
-    """The environment in which `image` has a kernel beside it, with an initrd of its own, to start."""
-    program = static_program("kexec.c")
-    second = Archive()
-    second.file("init", INIT.encode(), 0o755)
-    second.file("bin/kexec", program, 0o755)
-    first = Archive()
-    first.file("bin/kexec", program, 0o755)
-    first.file("kexec/vmlinuz", (guest.images_folder() / image / "vmlinuz").read_bytes())
-    first.file("kexec/initrd", initrd_with(image, second))
-    return image_with(image, first)
-
-
 class Kexec(unittest.TestCase):
     def run_into_kexec(self, program, image, cpus, command=START):
         """A kept guest that starts its second kernel while `program` traces."""
-        environment = self.enterContext(with_second_kernel(image))
+        environment = self.enterContext(image_with_another_kernel(image, {"init": INIT.encode()}))
         return self.enterContext(ringside.Run(
             program, image=image, cpus=cpus, command=command, options=["-q", "--keep"],
             environment=environment))

@@ -10,7 +10,8 @@ from unittest import mock
 import guest
 import libvirt
 import ringside
-from test_attach_ends import ANOTHER, LOAD, MOVED, STARTED_ANOTHER, with_another_kernel
+from made_images import image_with_another_kernel
+from test_attach_ends import ANOTHER, LOAD, MOVED, STARTED_ANOTHER
 from test_attach_libvirt import REASON, Case, attach
 from test_attach_qmp import COUNT, begin, end, started
 from test_deaths import STORM as KILLED_IN
@@ -142,7 +143,7 @@ class Owners(Case):
             self.check_well(domain)
 
     def test_one_that_starts_another_kernel(self):
-        with with_another_kernel("debian-6.12") as environment, mock.patch.dict(os.environ, environment):
+        with image_with_another_kernel("debian-6.12") as environment, mock.patch.dict(os.environ, environment):
             domain = self.domain("kexec")
             running = self.storm(domain)
             domain.port.start(ANOTHER)
