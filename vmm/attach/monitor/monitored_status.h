@@ -112,12 +112,12 @@ class MonitoredStatus final : public MachineStatus {
   // Recursive: what stop_guest() calls before the stop may ask whether the guest stands still.
   std::recursive_mutex mutex_;
   QemuEnd end_;
-  bool stopped_by_owner_ = false;               // as stop_times_ knows
-  // So many of the next such events are ours. Those that are not in order come late: our next stop
-  // may be over by then.
+  bool stopped_by_owner_ = false;  // as stop_times_ knows
+  // How many of the next such events are ours. Without an order they may come late, when our next
+  // stop is over.
   unsigned our_stops_ = 0, our_resumes_ = 0;
-  bool held_ = false;                           // from stop_guest() to let_guest_go()
-  bool broken_ = false;                         // it ran although it was held
+  bool held_ = false;    // from stop_guest() to let_guest_go()
+  bool broken_ = false;  // it ran although it was held
 
   mutable std::mutex text_mutex_;  // no other lock is taken under it
   std::vector<std::string> news_;
