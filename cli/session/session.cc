@@ -35,7 +35,7 @@
 #include "providers/tracer/target.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/own_folder.h"
-#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::cli {
 namespace {
@@ -204,7 +204,7 @@ void Session::tell_omissions() {
     const guest_linux::Kernel* const kernel = entry.target->kernel();
     if (kernel == nullptr) continue;
     const bool is_linux = !kernel->release().empty();
-    lacks_types_ |= is_linux && !guest_linux::are_types_of_kernel(kernel->types());
+    lacks_types_ |= is_linux && !guest_linux::has_kernel_types(kernel->types());
     for (const std::string& omission : entry.target->kernel()->take_omissions()) {
       targets_.print_line(entry, omission);
     }

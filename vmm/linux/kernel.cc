@@ -17,8 +17,8 @@
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/types/btf.h"
-#include "vmm/linux/types/told_types.h"
 #include "vmm/linux/types/type_file.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::guest_linux {
 
@@ -234,9 +234,9 @@ Result<std::optional<std::string>> LinuxKernel::read_types() {
 /// A kernel without types is traced by its symbols.
 void LinuxKernel::do_without_types(const std::string& why) {
   const auto reader = memory_.reader();
-  add_told_types(memory_.info(), symbols_, reader, types_);
+  add_types_without_btf(memory_.info(), symbols_, reader, types_);
   const Symbol* const first = symbols_.find("init_task", "vmlinux");
-  const auto task = first != nullptr ? find_told_task(reader, first->address) : std::nullopt;
+  const auto task = first != nullptr ? find_task_offsets(reader, first->address) : std::nullopt;
   if (task) {
     layout_.task_comm = task->comm;
     layout_.task_pid = task->pid;
@@ -254,7 +254,7 @@ Result<void> LinuxKernel::load_types() {
   const auto why_none = TRY(read_types());
   const auto running = types_.find_enumerator("SYSTEM_RUNNING");
   const auto state = image_value<std::uint32_t>(memory_, symbols_, "system_state");
-  const std::int64_t runs_at = running ? running->second : told_system_running(release());
+  const std::int64_t runs_at = running ? running->second : system_running_of(release());
   const bool runs = state && *state == runs_at;
   if (!runs && boot_ == Boot::Finished) return tl::unexpected(not_yet());
   layout_ = read_layout(types_);

@@ -16,7 +16,7 @@
 #include "vmm/linux/health/waits.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/stacks/load_stack_tables.h"
-#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -228,7 +228,7 @@ void Examination::look_at_kernel() {
     report_.unknown.emplace_back("times in jiffies: their frequency cannot be told");
   }
   if (!report_.tasks_complete) {
-    report_.unknown.emplace_back(are_types_of_kernel(view_.types())
+    report_.unknown.emplace_back(has_kernel_types(view_.types())
                                      ? "tasks: their list is torn"
                                      : "tasks, their waits and locks: without types");
   }
@@ -283,7 +283,7 @@ Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string 
   if (options.stopped_by) report.stopped_by = options.stopped_by;
   if (options.ask_host) report.held_back = options.ask_host();
   if (kernel != nullptr) {
-    report.has_types = are_types_of_kernel(kernel->types());
+    report.has_types = has_kernel_types(kernel->types());
     const auto omissions = kernel->take_omissions();
     report.unknown.insert(report.unknown.begin(), omissions.begin(), omissions.end());
   }

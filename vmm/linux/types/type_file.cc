@@ -17,7 +17,7 @@
 #include "vmm/linux/kernel_identity.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/linux_banner.h"
-#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -113,7 +113,7 @@ Comparison compare_vmcoreinfo(const VmcoreInfo& info, const TypeGraph& types) {
 std::string compare_task(const SymbolTable& symbols, const GuestReader& memory,
                          const TypeGraph& types) {
   const Symbol* const first = symbols.find("init_task", "vmlinux");
-  const auto told = first != nullptr ? find_told_task(memory, first->address) : std::nullopt;
+  const auto told = first != nullptr ? find_task_offsets(memory, first->address) : std::nullopt;
   if (!told) return {};
   const KernelLayout layout = read_layout(types);
   const bool same = layout.task_comm == told->comm && layout.task_pid == told->pid &&
@@ -198,7 +198,7 @@ Result<void> TypeFile::compare_layouts(const Guest& guest, const Btf& btf,
                                     "{}",
                                     guest.release, difference));
   };
-  if (!are_types_of_kernel(types)) return unfit(path_, "it does not have the types of a kernel");
+  if (!has_kernel_types(types)) return unfit(path_, "it does not have the types of a kernel");
   if (guest.info != nullptr) {
     const Comparison compared = compare_vmcoreinfo(*guest.info, types);
     if (!compared.difference.empty()) return other(compared.difference);

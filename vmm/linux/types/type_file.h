@@ -1,11 +1,10 @@
 // The types of a kernel from a file of the user's (--types): a vmlinux or bzImage of the same build
-// that has a section .BTF, or BTF alone, as /sys/kernel/btf/vmlinux is.
-// That the build is the same is checked before anything is read by its types. A vmlinux has the
-// build id, or else the banner, of the kernel that runs. BTF alone names no build, so its layouts
-// are compared with all that the kernel tells without types: each size and offset in VMCOREINFO,
-// where a task has its name and numbers, the places of the per-CPU variables, and the names of the
-// functions. A build that differs in nothing of it cannot be told apart.
-// Used by Kernel. The file may be damaged: it is checked as a guest's types are.
+// with a section .BTF, or BTF alone, like /sys/kernel/btf/vmlinux.
+// The build is checked before the types are used. A vmlinux must have the build id of the running
+// kernel, or else its banner. BTF alone has neither. So the file's layouts are compared with the
+// kernel: each size and offset in VMCOREINFO, the offsets of a task's name and ids, the addresses
+// of per-CPU variables, and the names of functions. Another build that differs in none of these is
+// not noticed. Used by Kernel. The file may be damaged: it is checked as a guest's types are.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // In this file, top to bottom: VMCOREINFO's structures, reserved pages, mutexes, tasks, releases.
-#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 #include <algorithm>
 #include <array>
@@ -19,17 +19,17 @@ namespace {
 /// No structure that VMCOREINFO describes comes near it.
 constexpr std::int64_t kMostOffset = 1 << 20;
 
-struct ToldMember {
+struct DescribedMember {
   std::string_view name, type;  // of a plain type, or of a structure further up
 };
-struct ToldStruct {
+struct DescribedStruct {
   std::string_view name;
-  std::array<ToldMember, 5> members;
+  std::array<DescribedMember, 5> members;
 };
 
 /// kernel/vmcore_info.c and kernel/printk/printk.c, 5.10 and later; types by
 /// kernel/printk/printk_ringbuffer.h and include/linux/mm_types.h.
-constexpr ToldStruct kToldStructs[] = {
+constexpr DescribedStruct kDescribedStructs[] = {
     {"page", {{{"flags", "unsigned long"}}}},
     {"atomic_long_t", {{{"counter", "long"}}}},
     {"prb_data_blk_lpos", {{{"begin", "unsigned long"}, {"next", "unsigned long"}}}},
@@ -65,20 +65,20 @@ void add_level(std::vector<Member>& members, const TypeGraph& types) {
   members.push_back({"level", *type, *caller - 3, 3});
 }
 
-void add_struct(const VmcoreInfo& info, const ToldStruct& told, TypeGraph& types) {
-  const auto size = info.size(told.name);
+void add_struct(const VmcoreInfo& info, const DescribedStruct& described, TypeGraph& types) {
+  const auto size = info.size(described.name);
   if (!size || *size == 0 || *size > static_cast<std::uint64_t>(kMostOffset)) return;
   std::vector<Member> members;
-  for (const ToldMember& member : told.members) {
+  for (const DescribedMember& member : described.members) {
     if (member.name.empty()) break;
-    const auto offset = info.offset(std::string(told.name) + "." + std::string(member.name));
+    const auto offset = info.offset(std::string(described.name) + "." + std::string(member.name));
     const auto type = type_named(types, member.type);
     if (!offset || *offset < 0 || *offset > kMostOffset || !type) continue;
     members.push_back({member.name, *type, static_cast<std::uint32_t>(*offset) * 8, 0});
   }
-  if (told.name == "printk_info") add_level(members, types);
+  if (described.name == "printk_info") add_level(members, types);
   std::ranges::stable_sort(members, {}, &Member::bit_offset);
-  types.index(types.add_struct(TypeKind::Struct, told.name, *size, members));
+  types.index(types.add_struct(TypeKind::Struct, described.name, *size, members));
 }
 
 /// PG_reserved: the pages of the kernel's text have no other of the flags, which are below the
@@ -193,14 +193,14 @@ std::optional<std::uint32_t> find_comm(std::span<const std::byte> idle, const Gu
 
 }  // namespace
 
-void add_told_types(const VmcoreInfo& info, const SymbolTable& symbols, const GuestReader& kernel,
-                    TypeGraph& types) {
-  for (const ToldStruct& told : kToldStructs) add_struct(info, told, types);
+void add_types_without_btf(const VmcoreInfo& info, const SymbolTable& symbols,
+                           const GuestReader& kernel, TypeGraph& types) {
+  for (const DescribedStruct& described : kDescribedStructs) add_struct(info, described, types);
   add_reserved_flag(symbols, kernel, info, types);
   add_mutex(symbols, types);
 }
 
-std::optional<ToldTask> find_told_task(const GuestReader& kernel, GuestVirt init_task) {
+std::optional<TaskOffsets> find_task_offsets(const GuestReader& kernel, GuestVirt init_task) {
   std::vector<std::byte> idle(kTaskBytes);
   idle.resize(read_available(kernel, init_task, idle));
   const auto family = find_family(idle, init_task);
@@ -213,12 +213,12 @@ std::optional<ToldTask> find_told_task(const GuestReader& kernel, GuestVirt init
     if (!own || *own != 0 || first.init.raw() == 0 || first.kthreadd.raw() == 0) continue;
     const auto comm = find_comm(idle, kernel, first.kthreadd);
     if (!comm) return std::nullopt;
-    return ToldTask{*comm, pid, pid + static_cast<std::uint32_t>(sizeof(std::int32_t)), *family};
+    return TaskOffsets{*comm, pid, pid + static_cast<std::uint32_t>(sizeof(std::int32_t)), *family};
   }
   return std::nullopt;
 }
 
-std::uint32_t told_system_running(std::string_view release) {
+std::uint32_t system_running_of(std::string_view release) {
   constexpr std::uint32_t kBefore = 2, kNow = 3;
   constexpr unsigned kMajor = 5, kMinor = 16;  // of the first release with one more state
   unsigned major = 0, minor = 0;

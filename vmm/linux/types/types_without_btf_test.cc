@@ -1,4 +1,4 @@
-#include "vmm/linux/types/told_types.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class Tasks : public ::testing::Test {
 };
 
 TEST_F(Tasks, ShowWhereTheyHaveTheirNameAndNumbers) {
-  const auto task = find_told_task(guest_, GuestVirt(kIdle));
+  const auto task = find_task_offsets(guest_, GuestVirt(kIdle));
 
   ASSERT_TRUE(task);
   EXPECT_EQ(task->comm, kComm);
@@ -54,25 +54,25 @@ TEST_F(Tasks, ShowWhereTheyHaveTheirNameAndNumbers) {
 TEST_F(Tasks, AreNotKnownBeforeInitIsThere) {
   link(kIdle + kFamily + 16, kThreads + kFamily + 32);
 
-  EXPECT_FALSE(find_told_task(guest_, GuestVirt(kIdle)));
+  EXPECT_FALSE(find_task_offsets(guest_, GuestVirt(kIdle)));
 }
 
 TEST_F(Tasks, ThatDoNotAgreeAreNotBelieved) {
   guest_.put(kInit + kPid + 4, std::int32_t{7});
-  EXPECT_FALSE(find_told_task(guest_, GuestVirt(kIdle))) << "pid and tgid differ";
+  EXPECT_FALSE(find_task_offsets(guest_, GuestVirt(kIdle))) << "pid and tgid differ";
 
   put(kInit, 1, "init");
   link(kInit + kFamily + 32, kThreads + kFamily + 32);
   guest_.put_text(kThreads + kComm, "kthread");
-  EXPECT_FALSE(find_told_task(guest_, GuestVirt(kIdle))) << "another name";
+  EXPECT_FALSE(find_task_offsets(guest_, GuestVirt(kIdle))) << "another name";
 }
 
 TEST_F(Tasks, WhoseListNeverEndsAreLeft) {
   link(kThreads + kFamily + 32, kInit + kFamily + 32);
 
-  EXPECT_TRUE(find_told_task(guest_, GuestVirt(kIdle))) << "both were there";
+  EXPECT_TRUE(find_task_offsets(guest_, GuestVirt(kIdle))) << "both were there";
   link(kInit + kFamily + 32, kInit + kFamily + 32);
-  EXPECT_FALSE(find_told_task(guest_, GuestVirt(kIdle)));
+  EXPECT_FALSE(find_task_offsets(guest_, GuestVirt(kIdle)));
 }
 
 TEST_F(Tasks, WithTwoSuchFamiliesAreNotGuessed) {
@@ -80,7 +80,7 @@ TEST_F(Tasks, WithTwoSuchFamiliesAreNotGuessed) {
   guest_.put(kIdle + 0x808, kIdle);
   guest_.put(kIdle + 0x830, kIdle);
 
-  EXPECT_FALSE(find_told_task(guest_, GuestVirt(kIdle)));
+  EXPECT_FALSE(find_task_offsets(guest_, GuestVirt(kIdle)));
 }
 
 const std::string kToldInfo =
@@ -92,12 +92,12 @@ const std::string kToldInfo =
     "OFFSET(atomic_long_t.counter)=0\nSIZE(prb_data_blk_lpos)=16\n"
     "OFFSET(prb_data_blk_lpos.begin)=0\nOFFSET(prb_data_blk_lpos.next)=8\n";
 
-class ToldTypes : public ::testing::Test {
+class TypesWithoutBtf : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kPages = 0xffff'ea00'0000'0000, kBase = 0xffff'ffff'8240'0000;
   static constexpr std::uint64_t kTextPages = 4, kNode = std::uint64_t{1} << 54;
 
-  ToldTypes() {
+  TypesWithoutBtf() {
     add("vmemmap_base", kBase);
     add("_stext", fakes::kText);
     add("_etext", fakes::kText + kTextPages * 4096);
@@ -110,12 +110,12 @@ class ToldTypes : public ::testing::Test {
   void flags(std::uint64_t page, std::uint64_t value) {
     guest_.put(kPages + (0x1000 + page) * 64 + 8, value);  // the text begins at 16 MiB
   }
-  TypeGraph told() {
+  TypeGraph types_of_kernel() {
     SymbolTable symbols;
     symbols.add_module({.name = "vmlinux", .text_base = GuestVirt(fakes::kText)}, all_);
     symbols.seal();
     TypeGraph types;
-    add_told_types(*VmcoreInfo::parse(kToldInfo), symbols, guest_, types);
+    add_types_without_btf(*VmcoreInfo::parse(kToldInfo), symbols, guest_, types);
     return types;
   }
 
@@ -123,8 +123,8 @@ class ToldTypes : public ::testing::Test {
   fakes::SparseGuest guest_;
 };
 
-TEST_F(ToldTypes, AreThoseOfVmcoreinfo) {
-  const TypeGraph types = told();
+TEST_F(TypesWithoutBtf, AreThoseOfVmcoreinfo) {
+  const TypeGraph types = types_of_kernel();
 
   EXPECT_EQ(offset_of(types, "page", {"flags"}), 8u);
   EXPECT_EQ(offset_of(types, "prb_desc", {"text_blk_lpos", "next"}), 16u);
@@ -133,39 +133,39 @@ TEST_F(ToldTypes, AreThoseOfVmcoreinfo) {
   ASSERT_TRUE(level);
   EXPECT_EQ(level->bit_offset, 157u);
   EXPECT_EQ(level->bit_width, 3u);
-  EXPECT_FALSE(types.find(TypeKind::Struct, "prb_desc_ring")) << "it is not told";
-  EXPECT_FALSE(are_types_of_kernel(types));
+  EXPECT_FALSE(types.find(TypeKind::Struct, "prb_desc_ring")) << "VMCOREINFO does not describe it";
+  EXPECT_FALSE(has_kernel_types(types));
 }
 
-TEST_F(ToldTypes, HaveTheFlagThatAllPagesOfTheTextHave) {
-  const TypeGraph types = told();
+TEST_F(TypesWithoutBtf, HaveTheFlagThatAllPagesOfTheTextHave) {
+  const TypeGraph types = types_of_kernel();
 
   const auto reserved = types.find_enumerator("PG_reserved");
   ASSERT_TRUE(reserved);
   EXPECT_EQ(reserved->second, 12);
 }
 
-TEST_F(ToldTypes, DoNotGuessTheFlagOfReservedPages) {
+TEST_F(TypesWithoutBtf, DoNotGuessTheFlagOfReservedPages) {
   flags(2, kNode | 1 << 12 | 1 << 3);
-  EXPECT_FALSE(told().find_enumerator("PG_reserved")) << "one page has more";
+  EXPECT_FALSE(types_of_kernel().find_enumerator("PG_reserved")) << "one page has more";
 
   for (std::uint64_t n = 0; n < kTextPages; ++n) flags(n, kNode | 3 << 12);
-  EXPECT_FALSE(told().find_enumerator("PG_reserved")) << "two flags";
+  EXPECT_FALSE(types_of_kernel().find_enumerator("PG_reserved")) << "two flags";
 }
 
-TEST_F(ToldTypes, KnowTheOwnerOfAMutexButInARealTimeKernel) {
-  EXPECT_EQ(offset_of(told(), "mutex", {"owner"}), 0u);
+TEST_F(TypesWithoutBtf, KnowTheOwnerOfAMutexButInARealTimeKernel) {
+  EXPECT_EQ(offset_of(types_of_kernel(), "mutex", {"owner"}), 0u);
 
   add("rt_spin_lock", fakes::kText + 0x100);
-  EXPECT_FALSE(offset_of(told(), "mutex", {"owner"}));
+  EXPECT_FALSE(offset_of(types_of_kernel(), "mutex", {"owner"}));
 }
 
-TEST(ToldStates, FollowTheRelease) {
-  EXPECT_EQ(told_system_running("5.15.0-91-generic"), 2u);
-  EXPECT_EQ(told_system_running("4.19.0"), 2u);
-  EXPECT_EQ(told_system_running("5.16.1"), 3u);
-  EXPECT_EQ(told_system_running("6.1.0-56-cloud-amd64"), 3u);
-  EXPECT_EQ(told_system_running("next"), 3u);
+TEST(SystemRunning, FollowTheRelease) {
+  EXPECT_EQ(system_running_of("5.15.0-91-generic"), 2u);
+  EXPECT_EQ(system_running_of("4.19.0"), 2u);
+  EXPECT_EQ(system_running_of("5.16.1"), 3u);
+  EXPECT_EQ(system_running_of("6.1.0-56-cloud-amd64"), 3u);
+  EXPECT_EQ(system_running_of("next"), 3u);
 }
 
 }  // namespace
