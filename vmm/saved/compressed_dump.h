@@ -6,11 +6,11 @@
 //                    status, block size, blocks of the subheader, of both bitmaps, pages
 //   block 1          from byte 8 on i32 dump level, i32 split; at 48 and 56 place and size of the
 //                    notes (version 4), at 96 u64 pages (version 6)
-//   two bitmaps      a bit a page: is RAM; is in the file
+//   two bitmaps      one bit for each page: it is RAM; it is in the file
 //   descriptors      one for each page in the file, in order: u64 place, u32 size, u32 packing
-//   the pages        each packed by zlib, LZO, Snappy or Zstandard, or as it is
-// A flattened dump is the same in pieces, as it was sent through a pipe: a block with
-// "makedumpfile", then u64 place, u64 size and the bytes of each piece, numbers big-endian.
+//   the pages        each packed by zlib, LZO, Snappy or Zstandard, or not packed
+// A flattened dump has the same bytes in pieces, so that a pipe can carry it: a block that begins
+// with "makedumpfile", then for each piece u64 place, u64 size (both big-endian) and its bytes.
 // Used by SavedMachine. The file may have been made inside a guest: every number in it is checked.
 // Not by libkdumpfile: its release 0.5.1 crashes on one in six damaged files.
 #pragma once
@@ -32,8 +32,9 @@ struct CompressedDump {
   std::shared_ptr<CopiedBytes> memory;  // offsets are guest-physical addresses
   std::vector<ByteExtent> ram;          // in order; not empty
   std::uint64_t missing = 0;            // bytes of pages that the file ends before
-  /// Bytes of RAM that its maker left out for what they were (makedumpfile -d): of caches, of
-  /// processes, free. They read as zeros if pages of zeros were left out, too, and else not at all.
+  /// Bytes of RAM that makedumpfile left out on purpose (-d): caches, memory of processes, free
+  /// pages. If it left out pages of zeros as well, all of them read as zeros; otherwise none of
+  /// them can be read.
   std::uint64_t left_out = 0;
   core_notes::NotedVcpus vcpus;
 };

@@ -1,7 +1,7 @@
-// Reads a saved guest that is a stream, once from its begin to its end, and makes the file that its
-// memory is written to. Streams: QEMU's migration (migration_stream.h), flattened dumps
-// (compressed_dump.h). Numbers in them are big-endian.
-// The file is a user's and may be anything: nothing is read past its end.
+// Reads a stream from its start to its end, and makes the file to which the guest's memory in it is
+// written. Streams are QEMU's migration streams (migration_stream.h) and flattened dumps
+// (compressed_dump.h). Their numbers are big-endian.
+// The file comes from a user and may hold anything: nothing is read past its end.
 #pragma once
 
 #include <array>
