@@ -12,7 +12,7 @@
 
 #include "cli/options/options.h"
 #include "cli/options/settings.h"
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dif/d/compile.h"
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 
 namespace ringside::d {
 

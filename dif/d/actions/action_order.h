@@ -2,8 +2,8 @@
 // "Speculative Tracing".
 #pragma once
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/program.h"
 
 namespace ringside::d {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dif/d/code/spill.h"
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/insn.h"
 #include "dif/program/program.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/insn.h"
 #include "dif/program/program.h"
 

@@ -8,7 +8,7 @@
 
 #include "dif/bind/c_types.h"
 #include "dif/d/resolve/argument_search.h"
-#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "dif/d/compile.h"
 #include "dif/d/resolve/clause_probes.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/resolve/translators.h"
 
 namespace ringside::d {

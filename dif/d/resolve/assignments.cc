@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/ast.h"
 #include "dif/d/syntax/print_tree.h"
 
 namespace ringside::d {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "dif/d/compile.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/resolve/resolver_tools.h"
 #include "dif/program/builtin.h"
 

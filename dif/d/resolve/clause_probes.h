@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "dif/d/compile.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

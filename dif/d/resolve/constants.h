@@ -1,8 +1,8 @@
 // Constant folding: computes expressions whose operands are all constant.
 #pragma once
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 
 namespace ringside::d {
 

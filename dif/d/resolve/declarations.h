@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/resolve/identifier_table.h"
+#include "dif/d/resolve/type_resolver.h"
 #include "dif/d/syntax/ast.h"
-#include "dif/d/types/type_resolver.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 

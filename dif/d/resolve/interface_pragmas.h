@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/resolve/identifiers.h"
+#include "dif/d/syntax/diagnostic.h"
 
 namespace ringside::d {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "dif/d/compile.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/syntax/ast.h"
 #include "dif/d/types/types.h"
 #include "dif/program/program.h"

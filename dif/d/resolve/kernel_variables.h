@@ -1,8 +1,8 @@
 // `name and module`name: variables of the guest's kernel.
 #pragma once
 
-#include "dif/d/compile.h"
 #include "dif/d/resolve/declarations.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/resolve/resolver_tools.h"
 
 namespace ringside::d {

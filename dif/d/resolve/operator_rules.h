@@ -3,8 +3,8 @@
 // operands are constant.
 #pragma once
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

@@ -4,7 +4,7 @@
 
 #include "dif/d/resolve/identifier_table.h"
 #include "dif/d/resolve/provider_table.h"
-#include "dif/d/types/type_resolver.h"
+#include "dif/d/resolve/type_resolver.h"
 
 namespace ringside::d {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "dif/d/resolve/translator_table.h"
-#include "dif/d/types/type_resolver.h"
+#include "dif/d/resolve/type_resolver.h"
 #include "dif/program/stability.h"
 
 namespace ringside::d {

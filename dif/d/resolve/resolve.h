@@ -13,12 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "dif/d/compile.h"
 #include "dif/d/resolve/declarations.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/resolve/kernel_variables.h"
 #include "dif/d/resolve/names.h"
 #include "dif/d/resolve/pragma_reader.h"
 #include "dif/d/resolve/provider_table.h"
+#include "dif/d/syntax/compile_options.h"
 
 namespace ringside::d {
 

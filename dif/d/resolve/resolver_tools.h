@@ -5,13 +5,13 @@
 #include <optional>
 #include <string_view>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/resolve/copier.h"
 #include "dif/d/resolve/identifier_table.h"
 #include "dif/d/resolve/operator_rules.h"
 #include "dif/d/resolve/stability_notes.h"
+#include "dif/d/resolve/type_resolver.h"
 #include "dif/d/syntax/ast.h"
-#include "dif/d/types/type_resolver.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

@@ -6,7 +6,7 @@
 
 #include "dif/d/resolve/constants.h"
 #include "dif/d/resolve/purity.h"
-#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/resolve/identifier_table.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/stability.h"
 
 namespace ringside::d {

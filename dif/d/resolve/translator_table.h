@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

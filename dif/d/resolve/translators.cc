@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dif/d/resolve/constants.h"
-#include "dif/d/syntax/nodes.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <string_view>
 
-#include "dif/d/compile.h"
+#include "dif/d/resolve/environment.h"
 #include "dif/d/resolve/rewriter.h"
 #include "dif/d/resolve/translator_table.h"
 

@@ -10,10 +10,11 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/program.h"
 #include "vmm/base/c_type.h"
 
@@ -275,6 +276,35 @@ class AstArena {
              std::deque<std::vector<ProviderNode::Probe>>>
       pools_;
 };
+
+// Expressions that are not in the source, made of existing parts. The parser's own, whose depth is
+// limited, come from NodeMaker.
+
+inline Expr* make_node(AstArena& arena, ExprKind kind, const Location& at, Expr* a = nullptr,
+                       Expr* b = nullptr) {
+  Expr node;
+  node.kind = kind;
+  node.at = at;
+  node.a = a;
+  node.b = b;
+  return arena.make(std::move(node));
+}
+
+/// this->name
+inline Expr* make_clause_local(AstArena& arena, Text name, const Location& at) {
+  Expr* node = make_node(arena, ExprKind::Scoped, at);
+  node->scope = Scope::Clause;
+  node->text = name;
+  return node;
+}
+
+/// (first, then), of the type that `then` has where it is resolved.
+inline Expr* make_comma(AstArena& arena, const Location& at, Expr* first, Expr* then) {
+  Expr* node = make_node(arena, ExprKind::Comma, at, first, then);
+  node->type = then->type;
+  node->translation = then->translation;
+  return node;
+}
 
 /// The result of parsing.
 struct Tree {

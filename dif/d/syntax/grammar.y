@@ -11,7 +11,6 @@ namespace ringside::d { struct ParseContext; class NodeMaker; }
 #include <type_traits>
 
 #include "dif/d/syntax/parse_context.h"
-#include "dif/d/syntax/syntax_errors.h"
 using namespace ringside::d;
 
 // GCC does not see that the stack is only freed once it is no longer the array yyssa.

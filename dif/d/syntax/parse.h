@@ -6,8 +6,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "dif/d/compile.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/compile_options.h"
 
 namespace ringside::d {
 

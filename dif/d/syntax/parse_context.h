@@ -1,5 +1,5 @@
-// The state that lexer and grammar share while they read one program. Only lexer.l, grammar.y,
-// parse.cc and syntax_errors.cc include it.
+// The state that lexer and grammar share while they read one program, and the messages of syntax
+// errors. Only lexer.l, grammar.y, parse.cc and syntax_errors.cc include it.
 #pragma once
 
 #include <string_view>
@@ -30,5 +30,16 @@ struct ParseContext {
   /// True when a program-level run of characters starts a declaration, not a probe description.
   bool starts_declaration(std::string_view run) const;
 };
+
+// Messages of syntax errors (syntax_errors.cc). Bison only knows the token that does not fit. The
+// name of an unknown type is read as a variable, so the token that does not fit is the one after
+// it.
+
+/// Bison's own complaint, about the current token. `type_fits`: a type's name could stand there.
+void stop_at_syntax_error(ParseState& state, const Location& at, bool type_fits);
+
+/// True after stop() where what reads like two descriptions, `name variable;`, declares a variable
+/// of an unknown type. The current token is the second; `at_end`: there is none.
+bool declares_unknown_type(ParseState& state, bool at_end);
 
 }  // namespace ringside::d

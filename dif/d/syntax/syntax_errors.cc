@@ -1,5 +1,4 @@
-#include "dif/d/syntax/syntax_errors.h"
-
+// Makes messages of syntax errors from the text around the token that does not fit.
 #include <fmt/format.h>
 
 #include <algorithm>

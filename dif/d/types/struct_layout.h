@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "dif/d/diagnostic.h"
 #include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/d/types/types.h"
 
 namespace ringside::d {

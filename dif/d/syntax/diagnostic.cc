@@ -1,4 +1,4 @@
-#include "dif/d/diagnostic.h"
+#include "dif/d/syntax/diagnostic.h"
 
 #include <fmt/format.h>
 

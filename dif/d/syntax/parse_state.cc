@@ -1,4 +1,4 @@
-#include "dif/d/syntax/source_cursor.h"
+#include "dif/d/syntax/parse_state.h"
 
 namespace ringside::d {
 
