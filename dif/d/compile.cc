@@ -12,6 +12,7 @@
 #include "dif/d/actions/actions.h"
 #include "dif/d/desugar.h"
 #include "dif/d/libraries.h"
+#include "dif/d/resolve/declarations.h"
 #include "dif/d/syntax/parse.h"
 #include "dif/d/syntax/print_tree.h"
 #include "dif/d/types/system_types.h"
@@ -86,7 +87,7 @@ class Compilation {
     TRY(declare_all(libraries));
     for (const External& external : tree_.externals) {
       if (auto* const* node = std::get_if<ClauseNode*>(&external)) {
-        resolver_.assignments().note((*node)->body);
+        resolver_.note_assignments((*node)->body);
       }
     }
     for (const External& external : tree_.externals) {
@@ -108,16 +109,16 @@ class Compilation {
   Checked<void> declare(const External& external) {
     resolver_.begin_external();
     if (const auto* declaration = std::get_if<Declaration*>(&external)) {
-      return resolver_.declarations().declare(**declaration);
+      return declarations_.declare(**declaration);
     }
     if (const auto* node = std::get_if<InlineNode*>(&external)) {
-      return resolver_.inlines().define(**node);
+      return resolver_.define_inline(**node);
     }
     if (const auto* node = std::get_if<TranslatorNode*>(&external)) {
-      return resolver_.translators().define(**node);
+      return resolver_.define_translator(**node);
     }
     if (const auto* node = std::get_if<ProviderNode*>(&external)) {
-      return resolver_.providers().declare(**node);
+      return declarations_.declare_provider(**node);
     }
     if (const auto* node = std::get_if<PragmaNode*>(&external)) return pragma(**node);
     return {};
@@ -128,10 +129,10 @@ class Compilation {
     adding_ = node;
     resolver_.begin_external();
     const auto probes = TRY(this->probes(*node));
-    if (!resolver_.arguments().needs_each(*node, probes)) return add_clause(node, probes);
+    if (!resolver_.needs_clause_for_each(*node, probes)) return add_clause(node, probes);
     for (std::size_t i = 0; i < probes.size(); ++i) {
       resolver_.begin_external();
-      auto added = add_clause(TRY(resolver_.copy(*node, i)), {probes[i]});
+      auto added = add_clause(TRY(resolver_.copy_clause(*node, i)), {probes[i]});
       if (added) continue;
       added.error().text += fmt::format(" (in this clause for {})", probes[i].to_string());
       return added;
@@ -142,13 +143,12 @@ class Compilation {
   Checked<void> add_clause(ClauseNode* node, const std::vector<dif::ProbeDescription>& probes) {
     resolver_.enter_clause(probes);
     resolver_.types().forget_layouts();
-    const bool ahead =
-        node->predicate != nullptr && resolver_.assignments().names_unknown(*node->predicate);
+    const bool ahead = node->predicate != nullptr && resolver_.names_unknown(*node->predicate);
     const auto parts = TRY(desugar(node, desugar_tools()));
     list(parts);
     resolver_.stability().take();
     if (ahead) {
-      for (const ClauseNode* part : parts) define_variables(part->body, Assignments::Which::All);
+      for (const ClauseNode* part : parts) define_variables(part->body, Resolver::Which::All);
       define_later_variables(*node->predicate);
     }
     const std::size_t first = program_.clauses.size();
@@ -164,10 +164,10 @@ class Compilation {
   }
 
   /// A predicate may name the variables that its clause's body defines.
-  void define_variables(const std::vector<Statement*>& body, Assignments::Which which) {
+  void define_variables(const std::vector<Statement*>& body, Resolver::Which which) {
     for (const Statement* statement : body) {
       for (Expr* part : {statement->init, statement->expression, statement->step}) {
-        if (part != nullptr) resolver_.assignments().define(part, which);
+        if (part != nullptr) resolver_.define_assigned(part, which);
       }
       define_variables(statement->then_body, which);
       define_variables(statement->else_body, which);
@@ -181,10 +181,10 @@ class Compilation {
       const auto* const clause = std::get_if<ClauseNode*>(&external);
       if (clause == nullptr) continue;
       if (is_later) {
-        if (!resolver_.assignments().names_unknown(predicate)) break;
-        const auto copy = resolver_.copy(**clause, 0);
+        if (!resolver_.names_unknown(predicate)) break;
+        const auto copy = resolver_.copy_clause(**clause, 0);
         if (!copy) break;
-        define_variables((*copy)->body, Assignments::Which::Dynamic);
+        define_variables((*copy)->body, Resolver::Which::Dynamic);
       }
       is_later = is_later || *clause == adding_;
     }
@@ -206,14 +206,14 @@ class Compilation {
   DesugarTools desugar_tools() {
     return {tree_.arena, resolver_.types().int32, program_.clauses.size(),
             [this](Expr* e) -> std::optional<std::int64_t> {
-              const auto value = resolver_.constant(e, "a loop's bound");
+              const auto value = resolver_.resolve_constant(e, "a loop's bound");
               return value ? std::optional(*value) : std::nullopt;
             }};
   }
 
   /// Libraries were left out already when what they depend on is missing; a program fails.
   Checked<void> pragma(const PragmaNode& node) {
-    if (node.directive != "depends_on") return resolver_.pragmas().read(node);
+    if (node.directive != "depends_on") return declarations_.read_pragma(node);
     const std::string &what = node.words[0], &name = node.words[1];
     if (node.words.size() != 2) {
       return complain("D_PRAGMA_MALFORM", node.at, "malformed #pragma D depends_on class name");
@@ -229,7 +229,7 @@ class Compilation {
     }
     const bool met = what == "module"
                          ? environment_.has_module(name)
-                         : environment_.has_provider(name) || resolver_.providers().has(name);
+                         : environment_.has_provider(name) || declarations_.has_provider(name);
     if (met) return {};
     return complain("D_PRAGMA_DEPEND", node.at,
                     fmt::format("program requires {} {}, which is not there", what, name));
@@ -302,7 +302,7 @@ class Compilation {
                       fmt::format("a clause may not have more than {} actions", dif::kMostActions));
     }
     clause.statement_attributes = resolver_.stability().take();
-    clause.argument_types = resolver_.arguments().take_types();
+    clause.argument_types = resolver_.take_argument_types();
     clause.names = resolver_.namer().take_used();
     program_.clauses.push_back(std::move(clause));
     return {};
@@ -322,6 +322,7 @@ class Compilation {
   Environment& environment_;
   dif::Program program_;
   Resolver resolver_;
+  Declarations declarations_{resolver_};
   ActionBuilder actions_;
   const ClauseNode* adding_ = nullptr;  // as it stands in the tree
   std::string listing_;

@@ -1,7 +1,7 @@
 // #pragma D, provider declarations, stability, versions.
 #include <gtest/gtest.h>
 
-#include "dif/d/resolve/identifiers.h"
+#include "dif/d/resolve/identifier_table.h"
 #include "dif/d/testing/program_runner.h"
 
 namespace ringside::d {

@@ -53,7 +53,7 @@ Checked<void> ActionBuilder::prepare(Expr& e) {
     if (key->kind != ExprKind::Aggregation) TRY(tools_.resolver.resolve_dynamic(key));
   }
   TRY(tools_.resolver.resolve_dynamic(e.b));
-  tools_.resolver.names().declare_aggregation(*e.a->text);
+  tools_.resolver.declare_aggregation(*e.a->text);
   return {};
 }
 

@@ -82,7 +82,7 @@ Checked<dif::Action> AggregationActions::trunc(Expr& call, dif::ActionKind kind)
     if (!tools_.types.is_scalar(count.type)) {
       return complain("D_TRUNC_SCALAR", count.at, "trunc( ) argument #2 must be of scalar type");
     }
-    if (const auto known = tools_.resolver.known(count);
+    if (const auto known = tools_.resolver.known_value(count);
         known && tools_.types.is_integer(count.type)) {
       action.argument = *known;
       action.has_argument = true;

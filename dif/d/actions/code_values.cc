@@ -41,7 +41,7 @@ Checked<std::uint32_t> CodeValues::frames(const Expr& call, std::uint32_t otherw
                             std::int64_t least) -> Checked<std::int64_t> {
     TRY(tools_.resolver.resolve(call.list[i]));
     const Expr& e = *call.list[i];
-    const auto value = static_cast<std::int64_t>(tools_.resolver.known(e).value_or(0));
+    const auto value = static_cast<std::int64_t>(tools_.resolver.known_value(e).value_or(0));
     if (e.constant && tools_.types.is_integer(e.type) && value >= least && value <= kMostFrames)
       return value;
     return complain(

@@ -15,7 +15,7 @@ Checked<std::int64_t> QuantizeParameters::parameter(const Expr& call, std::size_
   if (!tools_.types.is_integer(e.type)) {
     return argument_type("D_PROTO_ARG", call, index, "int", tools_.types.name(e.type));
   }
-  if (const auto value = tools_.resolver.known(e)) return static_cast<std::int64_t>(*value);
+  if (const auto value = tools_.resolver.known_value(e)) return static_cast<std::int64_t>(*value);
   return complain(type_tag, e.at,
                   fmt::format("{}( ) argument #{} ({}) must be an integer constant", *call.text,
                               index + 1, what));

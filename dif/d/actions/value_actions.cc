@@ -81,7 +81,7 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
   if (!tools_.types.is_integer(most.type)) {
     return argument_type("D_PROTO_ARG", call, 1, "size_t", tools_.types.name(most.type));
   }
-  const auto size = static_cast<std::int64_t>(tools_.resolver.known(most).value_or(0));
+  const auto size = static_cast<std::int64_t>(tools_.resolver.known_value(most).value_or(0));
   if (size <= 0 || size > dif::kMostRecordBytes) {
     return complain(
         "D_TRACEMEM_SIZE", most.at,

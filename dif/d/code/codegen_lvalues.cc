@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "dif/d/code/codegen.h"
-#include "dif/d/resolve/purity.h"
+#include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
 namespace {
@@ -164,7 +164,7 @@ void CodeGenerator::emit_variable(Opcode op, const Identifier& identifier, unsig
 /// The clause-local variable that stands in for a register. All objects share them: none holds a
 /// value from one object to the next.
 Checked<dif::Variable> CodeGenerator::spill_slot(unsigned number) {
-  return variable(*TRY(resolver_.hidden_local(fmt::format("%spill_{}", number))));
+  return variable(*TRY(resolver_.find_hidden_local(fmt::format("%spill_{}", number))));
 }
 
 /// `keys` are the values of an element's keys where they have been computed already; they stay.

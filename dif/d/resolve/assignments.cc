@@ -1,13 +1,14 @@
-#include "dif/d/resolve/assignments.h"
-
+// In this file: operators that write (=, the compound ones such as +=, ++ and --). D's variables
+// are declared by their first assignment, so this code also declares new names.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "dif/d/syntax/ast.h"
+#include "dif/d/resolve/resolve.h"
 #include "dif/d/syntax/print_tree.h"
 
 namespace ringside::d {
+
 namespace {
 
 /// The scope of a name that is written to.
@@ -45,7 +46,7 @@ std::string_view plain_type(const Expr& e) {
 }  // namespace
 
 /// A chain of operators may be longer than calls may nest.
-void Assignments::note(const Expr* whole) {
+void Resolver::note_assignments(const Expr* whole) {
   std::vector<const Expr*> pending{whole};
   while (!pending.empty()) {
     const Expr* const e = pending.back();
@@ -64,16 +65,17 @@ void Assignments::note(const Expr* whole) {
   }
 }
 
-void Assignments::note(const std::vector<Statement*>& body) {
+void Resolver::note_assignments(const std::vector<Statement*>& body) {
   for (const Statement* statement : body) {
-    for (const Expr* part : {statement->init, statement->expression, statement->step}) note(part);
-    note(statement->then_body);
-    note(statement->else_body);
+    for (const Expr* part : {statement->init, statement->expression, statement->step})
+      note_assignments(part);
+    note_assignments(statement->then_body);
+    note_assignments(statement->else_body);
   }
 }
 
 /// The name that `target` writes to (its own, or its array's) where nothing has that name yet.
-const Expr* Assignments::undeclared(const Expr& target) const {
+const Expr* Resolver::find_undeclared(const Expr& target) const {
   const Expr& named = target.kind == ExprKind::Index ? *target.a : target;
   if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
   const std::string& text = *named.text;
@@ -83,32 +85,32 @@ const Expr* Assignments::undeclared(const Expr& target) const {
   return named.kind == ExprKind::Name && taken ? nullptr : &named;
 }
 
-bool Assignments::names_unknown(const Expr& e) const {
-  if (undeclared(e) != nullptr) return true;
+bool Resolver::names_unknown(const Expr& e) const {
+  if (find_undeclared(e) != nullptr) return true;
   const auto unknown = [this](const Expr* part) { return part && names_unknown(*part); };
   return unknown(e.a) || unknown(e.b) || unknown(e.c) || std::ranges::any_of(e.list, unknown);
 }
 
-void Assignments::define(Expr* e, Which which) {
+void Resolver::define_assigned(Expr* e, Which which) {
   for (Expr* part : {e->a, e->b, e->c}) {
-    if (part != nullptr) define(part, which);
+    if (part != nullptr) define_assigned(part, which);
   }
-  for (Expr* part : e->list) define(part, which);
+  for (Expr* part : e->list) define_assigned(part, which);
   const bool steps = e->kind == ExprKind::Unary && e->op >= Op::PreInc;
-  if ((!steps && e->kind != ExprKind::Assign) || undeclared(*e->a) == nullptr) return;
+  if ((!steps && e->kind != ExprKind::Assign) || find_undeclared(*e->a) == nullptr) return;
   const bool is_dynamic = e->a->kind == ExprKind::Index || e->a->kind == ExprKind::Scoped;
   if (which == Which::Dynamic && !is_dynamic) return;
-  static_cast<void>(walker_.resolve(e));
-  const Expr* left = undeclared(*e->a);
+  static_cast<void>(resolve(e));
+  const Expr* left = find_undeclared(*e->a);
   if (left != nullptr && left->kind == ExprKind::Name) first_assigned_.emplace_back(*left->text);
 }
 
-bool Assignments::was_to_declare(std::string_view name) const {
+bool Resolver::was_to_declare(std::string_view name) const {
   return std::ranges::find(first_assigned_, name) != first_assigned_.end();
 }
 
-/// Declares what undeclared() has found in `target`.
-Checked<void> Assignments::declare_written(const Expr& target, TypeId type, const Location& at) {
+/// Declares what find_undeclared() has found in `target`.
+Checked<void> Resolver::declare_written(const Expr& target, TypeId type, const Location& at) {
   const bool element = target.kind == ExprKind::Index;
   const Expr& named = element ? *target.a : target;
   const Scope scope = variable_scope(named);
@@ -124,14 +126,14 @@ Checked<void> Assignments::declare_written(const Expr& target, TypeId type, cons
 }
 
 /// The first assignment to a name declares it with the type of what is assigned.
-Checked<void> Assignments::declare_assigned(Expr* e) {
-  const Expr* named = undeclared(*e->a);
-  for (Expr* key : e->a->list) TRY(walker_.resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
+Checked<void> Resolver::declare_assigned(Expr* e) {
+  const Expr* named = find_undeclared(*e->a);
+  for (Expr* key : e->a->list) TRY(resolve(key, "D_OP_DYN"));  // a[i++] = i declares i
   if (named->kind == ExprKind::Name) first_assigned_.emplace_back(*named->text);
-  const Checked<void> value = walker_.resolve(e->b, "D_OP_DYN");
+  const Checked<void> value = resolve(e->b, "D_OP_DYN");
   if (named->kind == ExprKind::Name) first_assigned_.pop_back();
   TRY(value);
-  named = undeclared(*e->a);
+  named = find_undeclared(*e->a);
   if (named == nullptr) return {};  // its own value declared it
   if (e->compound) {
     return complain(
@@ -146,7 +148,7 @@ Checked<void> Assignments::declare_assigned(Expr* e) {
   return declare_written(*e->a, e->b->type, e->at);
 }
 
-Checked<void> Assignments::check_writable(const Expr& e, const Expr& target) const {
+Checked<void> Resolver::check_writable(const Expr& e, const Expr& target) const {
   if (target.kind == ExprKind::KernelSymbol) {
     return complain("D_OP_WRITE", e.at,
                     "operator requires a writable variable: kernel variables are read-only");
@@ -172,14 +174,14 @@ Checked<void> Assignments::check_writable(const Expr& e, const Expr& target) con
 
 /// a[i++] += 1 reads and writes one element: keys that cannot be evaluated twice are kept in
 /// hidden variables first, and `e` becomes (kept = i++, a[kept] += 1).
-Checked<void> Assignments::keep_keys(Expr* e, Expr* target) {
+Checked<void> Resolver::evaluate_keys_once(Expr* e, Expr* target) {
   if (target->identifier == nullptr || !target->identifier->is_associative) return {};
   Expr* prologue = nullptr;
   for (Expr*& key : target->list) {
-    const auto [first, again] = TRY(rewriter_.evaluate_once(key));
+    const auto [first, again] = TRY(evaluate_once(key));
     if (first == nullptr) continue;
     key = again;
-    TRY(walker_.resolve(key));
+    TRY(resolve(key));
     prologue = prologue == nullptr ? first : make_comma(arena_, e->at, prologue, first);
   }
   if (prologue == nullptr) return {};
@@ -187,16 +189,16 @@ Checked<void> Assignments::keep_keys(Expr* e, Expr* target) {
   return {};
 }
 
-Checked<void> Assignments::assign(Expr* e) {
+Checked<void> Resolver::resolve_assignment(Expr* e) {
   Expr* target = e->a;
-  if (undeclared(*target) != nullptr) TRY(declare_assigned(e));
-  TRY(walker_.resolve(target, "D_OP_DYN"));
+  if (find_undeclared(*target) != nullptr) TRY(declare_assigned(e));
+  TRY(resolve(target, "D_OP_DYN"));
   TRY(check_writable(*e, *target));
-  TRY(walker_.resolve(e->b, "D_OP_DYN"));
+  TRY(resolve(e->b, "D_OP_DYN"));
   e->type = target->type;
   if (e->compound) {
     TRY(rules_.compound(e));
-    return keep_keys(e, target);
+    return evaluate_keys_once(e, target);
   }
   if (types_.is_array(target->type) || types_.is_function(target->type)) {
     return complain("D_OP_ARRFUN", e->at,
@@ -206,14 +208,14 @@ Checked<void> Assignments::assign(Expr* e) {
   return rules_.assignable(*e, target->type, *e->b);
 }
 
-Checked<void> Assignments::step(Expr* e) {
+Checked<void> Resolver::resolve_step(Expr* e) {
   Expr* a = e->a;
   // x++ declares x, as x = x + 1 would on a variable that reads as 0.
-  if (undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
-  TRY(walker_.resolve(a, "D_OP_DYN"));
+  if (find_undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
+  TRY(resolve(a, "D_OP_DYN"));
   TRY(check_writable(*e, *a));
   TRY(rules_.step(e));
-  return keep_keys(e, a);
+  return evaluate_keys_once(e, a);
 }
 
 }  // namespace ringside::d

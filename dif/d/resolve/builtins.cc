@@ -1,12 +1,13 @@
-#include "dif/d/resolve/builtins.h"
-
+// In this file: D's own names: built-in variables, regs[] and uregs[], and calls of subroutines,
+// actions and aggregating functions. The tables of dif/program list them.
 #include <fmt/format.h>
 
+#include "dif/d/resolve/resolve.h"
 #include "dif/program/action_kind.h"
 
 namespace ringside::d {
 
-TypeId Builtins::type_of(dif::BuiltinType type) const {
+TypeId Resolver::builtin_type(dif::BuiltinType type) const {
   switch (type) {
     case dif::BuiltinType::Void: return TypeId{};
     case dif::BuiltinType::Signed32: return types_.int32;
@@ -20,7 +21,7 @@ TypeId Builtins::type_of(dif::BuiltinType type) const {
   return TypeId{};
 }
 
-Checked<bool> Builtins::variable(Expr* e) {
+Checked<bool> Resolver::resolve_builtin(Expr* e) {
   const std::string& text = *e->text;
   const auto builtin = dif::find_builtin(text);
   if (!builtin || identifiers_.is_hidden(text)) return false;
@@ -28,7 +29,7 @@ Checked<bool> Builtins::variable(Expr* e) {
   identifier.kind = Identifier::Kind::Builtin;
   identifier.name = text;
   identifier.id = static_cast<std::uint16_t>(builtin->id);
-  identifier.type = type_of(builtin->type);
+  identifier.type = builtin_type(builtin->type);
   identifier.attributes = identifier_info(text).attributes;
   if (builtin->id == dif::Builtin::Curthread) {
     if (const auto task = types_.graph().find(TypeKind::Struct, "task_struct")) {
@@ -43,7 +44,7 @@ Checked<bool> Builtins::variable(Expr* e) {
   return true;
 }
 
-Checked<void> Builtins::register_index(Expr* e) {
+Checked<void> Resolver::resolve_register(Expr* e) {
   e->text = e->a->text;
   TRY(stability_.note(identifier_info(*e->text).attributes, *e->text, e->a->at));
   if (e->list.size() != 1) {
@@ -51,7 +52,7 @@ Checked<void> Builtins::register_index(Expr* e) {
                     fmt::format("{}[ ] prototype mismatch: one index is expected", *e->text));
   }
   const Expr& index = *e->list[0];
-  TRY(walker_.resolve(e->list[0]));
+  TRY(resolve(e->list[0]));
   if (!types_.is_integer(index.type)) {
     return complain(
         "D_PROTO_ARG", index.at,
@@ -67,8 +68,8 @@ Checked<void> Builtins::register_index(Expr* e) {
   return {};
 }
 
-Checked<void> Builtins::check_argument(const Expr& call, std::size_t position,
-                                       dif::ArgumentKind kind) const {
+Checked<void> Resolver::check_call_argument(const Expr& call, std::size_t position,
+                                            dif::ArgumentKind kind) const {
   const Expr& value = *call.list[position];
   const TypeId type = types_.decay(value.type);
   bool fits = false;
@@ -93,12 +94,12 @@ Checked<void> Builtins::check_argument(const Expr& call, std::size_t position,
 }
 
 /// The call of an action or aggregating function. It has no value: whoever needs one says so.
-Checked<void> Builtins::action(Expr* e) {
+Checked<void> Resolver::resolve_action_call(Expr* e) {
   e->identifier = nullptr;
   e->type = TypeId{};
   for (Expr* argument : e->list) {
     const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
-    if (named.kind != ExprKind::Aggregation) TRY(walker_.resolve_dynamic(argument));
+    if (named.kind != ExprKind::Aggregation) TRY(resolve_dynamic(argument));
   }
   const auto known = dif::action_prototype(*e->text);
   if (!known) return {};
@@ -113,9 +114,9 @@ Checked<void> Builtins::action(Expr* e) {
                   passed == 1 ? "" : "s", bound, more ? known->most : known->least));
 }
 
-Checked<void> Builtins::call(Expr* e) {
+Checked<void> Resolver::resolve_call(Expr* e) {
   const std::string& text = *e->text;
-  if (is_action(text)) return action(e);
+  if (is_action(text)) return resolve_action_call(e);
   const auto known = dif::find_subroutine(text);
   const Identifier* const other = known ? nullptr : identifiers_.find(Scope::Global, text);
   if (other != nullptr && other->kind == Identifier::Kind::Inline) {
@@ -139,11 +140,11 @@ Checked<void> Builtins::call(Expr* e) {
                                 e->list.size(), e->list.size() == 1 ? "" : "s", known->least));
   }
   for (std::size_t i = 0; i < e->list.size(); ++i) {
-    TRY(walker_.resolve(e->list[i]));
-    TRY(check_argument(*e, i, known->arguments[i]));
+    TRY(resolve(e->list[i]));
+    TRY(check_call_argument(*e, i, known->arguments[i]));
   }
   e->identifier = identifiers_.subroutine(*known);
-  e->type = type_of(known->result);
+  e->type = builtin_type(known->result);
   return {};
 }
 

@@ -1,38 +1,54 @@
-// Declarations outside clauses: typedefs, types, and variables that are declared before their use.
-// Inlines are inlines.h's; C's declarators and structures are type_resolver.h's.
+// Declarations outside clauses: typedefs, types, variables that are declared before their use,
+// providers, and the pragmas `attributes` and `binding`. The parser reads `#pragma D option`, and
+// compile.cc reads `depends_on`. Inlines and translators are resolve.h's; C's declarators and
+// structures are type_resolver.h's.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "dif/d/resolve/identifier_table.h"
-#include "dif/d/resolve/type_resolver.h"
-#include "dif/d/syntax/ast.h"
-#include "dif/d/syntax/diagnostic.h"
-#include "dif/d/types/types.h"
+#include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
 
 class Declarations {
  public:
-  Declarations(const Types& types, IdentifierTable& identifiers, TypeResolver& declared)
-      : types_(types), identifiers_(identifiers), declared_(declared) {}
+  /// The resolver outlives it.
+  explicit Declarations(Resolver& resolver)
+      : types_(resolver.types()),
+        identifiers_(resolver.identifiers()),
+        declared_(resolver.declared_types()),
+        translators_(resolver.translators()) {}
 
   Checked<void> declare(const Declaration& declaration);
-  /// The type that an extern declaration gives the kernel's variable of this name.
-  std::optional<TypeId> extern_type(const std::string& name) const;
+  /// `provider NAME { probe ...; };`, an interface that publishes no probes. Checks names,
+  /// parameters, and that there are translators where a probe's arguments need one.
+  Checked<void> declare_provider(const ProviderNode& node);
+  bool has_provider(std::string_view name) const { return providers_.contains(std::string(name)); }
+  Checked<void> read_pragma(const PragmaNode& node);
 
  private:
   Checked<void> declare_variable(const TypeSpec& spec, const Declarator& declarator, TypeId base);
   Checked<bool> is_declared(Scope scope, const Declarator& declarator, TypeId type,
                             const std::vector<TypeId>& keys) const;
 
+  dif::ProviderAttributes* find_provider(const std::string& name);  // null: nobody declared it
+  Checked<void> check_provider_name(const ProviderNode& node) const;
+  Checked<void> check_parameters(const Derivation& list);
+  Checked<void> check_translators(const ProviderNode::Probe& probe);
+
+  Checked<void> read_binding(const PragmaNode& node);
+  Checked<void> read_attributes(const PragmaNode& node);
+  Checked<void> read_provider_attributes(const PragmaNode& node, const dif::Attributes& attributes);
+  Checked<void> apply_pragma(const PragmaNode& node);
+
   const Types& types_;
   IdentifierTable& identifiers_;
   TypeResolver& declared_;
-  std::unordered_map<std::string, TypeId> unsized_arrays_;  // extern, of unknown length
+  const TranslatorTable& translators_;
+  std::unordered_map<std::string, dif::ProviderAttributes> providers_;
 };
 
 }  // namespace ringside::d

@@ -1,15 +1,78 @@
-#include "dif/d/resolve/inlines.h"
-
+// In this file: inlines, and how a resolved expression is replaced by another one: converted to a
+// type, or kept in a hidden variable because it is needed twice.
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
-#include "dif/d/syntax/ast.h"
+#include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
 
+Expr* Resolver::make_converted(Expr* value, TypeId type) {
+  Expr* cast = make_node(arena_, ExprKind::Cast, value->at, value);
+  cast->type = type;
+  cast->translation = value->translation;
+  return cast;
+}
+
+Expr* Resolver::make_placeholder(TypeId type, const Location& at) {
+  Expr* nothing = make_node(arena_, ExprKind::Integer, at);
+  nothing->type = types_.uint64;
+  Expr* made = make_converted(nothing, type);
+  made->is_lvalue = types_.by_reference(type);
+  return made;
+}
+
+Checked<void> Resolver::replace(Expr* e, Expr* value, TypeId type) {
+  TRY(rules_.assignable(*e, type, *value));
+  e->kind = ExprKind::Cast;
+  e->type_name = nullptr;
+  e->list.clear();
+  e->identifier = nullptr;
+  e->member = {};
+  e->is_lvalue = false;
+  e->a = value;
+  e->type = type;
+  e->translation = value->translation;
+  return fold(types_, e);
+}
+
+Checked<Identifier*> Resolver::add_hidden_variable(std::string_view what, TypeId type,
+                                                   const Location& at) {
+  const std::string name = fmt::format("%{}_{}", what, ++hidden_variables_);
+  Identifier* const identifier = TRY(identifiers_.add_variable(Scope::Clause, name, at));
+  identifier->type = type;
+  return identifier;
+}
+
+Expr* Resolver::make_clause_local_of(const Identifier& identifier, const Location& at) {
+  return make_clause_local(arena_, arena_.make(std::string(identifier.name)), at);
+}
+
+Checked<Resolver::Once> Resolver::evaluate_once(Expr* e) {
+  if (is_pure(*e) || e->translation != nullptr) return Once{nullptr, e};
+  Identifier* const identifier = TRY(add_hidden_variable("kept", types_.decay(e->type), e->at));
+  Expr* const target = make_clause_local_of(*identifier, e->at);
+  Expr* const assignment = make_node(arena_, ExprKind::Assign, e->at, target, e);
+  TRY(resolve(assignment));
+  return Once{assignment, arena_.make(Expr(*target))};
+}
+
+Checked<Expr*> Resolver::try_out(const Expr& value, const Location& at, const Bindings& bindings,
+                                 std::string_view what) {
+  Expr* const copy = copier_.clone(value, nullptr, bindings);
+  if (copy == nullptr) return complain("D_UNKNOWN", at, fmt::format("{} grows too large", what));
+  const dif::Attributes before = stability_.save();
+  auto resolved = resolve_dynamic(copy);
+  stability_.restore(before);
+  if (!resolved) return tl::make_unexpected(std::move(resolved.error()));
+  return copy;
+}
+
 /// An inline with keys: their types and names.
-Checked<void> Inlines::take_parameters(Identifier& identifier, const Declarator& declarator) {
+Checked<void> Resolver::take_inline_parameters(Identifier& identifier,
+                                               const Declarator& declarator) {
   identifier.keys = TRY(declared_.key_types(declarator));
   for (const Declaration* key : *declarator.derivations.front().parameters) {
     const Text parameter = key->declarators.front()->name;
@@ -22,7 +85,7 @@ Checked<void> Inlines::take_parameters(Identifier& identifier, const Declarator&
   return {};
 }
 
-Checked<void> Inlines::define(const InlineNode& node) {
+Checked<void> Resolver::define_inline(const InlineNode& node) {
   const Declarator& declarator = *node.declarator;
   const TypeId base = TRY(declared_.spec_type(*node.spec));
   if (node.spec->storage != Storage::None) {
@@ -36,7 +99,7 @@ Checked<void> Inlines::define(const InlineNode& node) {
   identifier.value = node.value;
   identifier.is_associative = !declarator.derivations.empty() &&
                               declarator.derivations.front().kind == Derivation::Kind::Keys;
-  if (identifier.is_associative) TRY(take_parameters(identifier, declarator));
+  if (identifier.is_associative) TRY(take_inline_parameters(identifier, declarator));
   if (types_.is_array(identifier.type)) {
     return complain("D_DECL_ARRNULL", declarator.at,
                     fmt::format("inline declaration cannot be of scalar array type: {}", name));
@@ -53,18 +116,18 @@ Checked<void> Inlines::define(const InlineNode& node) {
     if (from_library) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
-  if (!from_library) TRY(check(node, identifier));
+  if (!from_library) TRY(check_inline(node, identifier));
   identifiers_.add_inline(std::move(identifier));
   return {};
 }
 
 /// An inline that is never used must be right all the same.
-Checked<void> Inlines::check(const InlineNode& node, Identifier& identifier) {
+Checked<void> Resolver::check_inline(const InlineNode& node, Identifier& identifier) {
   Bindings bindings;
   for (std::size_t i = 0; i < identifier.parameters.size(); ++i) {
-    bindings.emplace(identifier.parameters[i], rewriter_.placeholder(identifier.keys[i], node.at));
+    bindings.emplace(identifier.parameters[i], make_placeholder(identifier.keys[i], node.at));
   }
-  Expr* value = TRY(rewriter_.try_out(*node.value, node.at, bindings, "inline " + identifier.name));
+  Expr* value = TRY(try_out(*node.value, node.at, bindings, "inline " + identifier.name));
   TRY(rules_.assignable(*value, identifier.type, *value));
   if (!value->constant || !types_.is_integer(value->type) || !types_.is_integer(identifier.type)) {
     return {};
@@ -79,13 +142,13 @@ Checked<void> Inlines::check(const InlineNode& node, Identifier& identifier) {
   return {};
 }
 
-Checked<void> Inlines::value(Expr* e, const Identifier& identifier) {
+Checked<void> Resolver::expand_inline(Expr* e, const Identifier& identifier) {
   Expr* value = TRY(copier_.copy(*identifier.value, e->at, {}, "inline " + identifier.name));
-  TRY(walker_.resolve_dynamic(value));
-  return rewriter_.become(e, value, identifier.type);
+  TRY(resolve_dynamic(value));
+  return replace(e, value, identifier.type);
 }
 
-Checked<void> Inlines::element(Expr* e, const Identifier& identifier) {
+Checked<void> Resolver::expand_inline_with_keys(Expr* e, const Identifier& identifier) {
   if (e->list.size() != identifier.keys.size()) {
     return complain(
         "D_PROTO_LEN", e->at,
@@ -96,7 +159,7 @@ Checked<void> Inlines::element(Expr* e, const Identifier& identifier) {
   std::vector<Expr*> prologues;
   for (std::size_t i = 0; i < e->list.size(); ++i) {
     Expr* argument = e->list[i];
-    TRY(walker_.resolve(argument));
+    TRY(resolve(argument));
     if (!rules_.assignable(*e, identifier.keys[i], *argument)) {
       return complain("D_PROTO_ARG", argument->at,
                       fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, "
@@ -104,14 +167,14 @@ Checked<void> Inlines::element(Expr* e, const Identifier& identifier) {
                                   identifier.name, i + 1, types_.name(identifier.keys[i]),
                                   types_.name(argument->type)));
     }
-    const auto [prologue, again] = TRY(rewriter_.evaluate_once(argument));
+    const auto [prologue, again] = TRY(evaluate_once(argument));
     if (prologue != nullptr) prologues.push_back(prologue);
-    bindings.emplace(identifier.parameters[i], rewriter_.converted(again, identifier.keys[i]));
+    bindings.emplace(identifier.parameters[i], make_converted(again, identifier.keys[i]));
   }
   Expr* value = TRY(copier_.copy(*identifier.value, e->at, bindings, "inline " + identifier.name));
   for (Expr* prologue : prologues) value = make_comma(arena_, e->at, prologue, value);
-  TRY(walker_.resolve_dynamic(value));
-  return rewriter_.become(e, value, identifier.type);
+  TRY(resolve_dynamic(value));
+  return replace(e, value, identifier.type);
 }
 
 }  // namespace ringside::d

@@ -1,6 +1,6 @@
-// The rules of operators: which types they take and which type results. Operands are resolved
-// already; this code knows no names. Each function gives `e` its type, and its value if the
-// operands are constant.
+// The rules of operators: which types they take and which type results; and the folding of
+// constants. Operands are resolved already; this code knows no names. Each function gives `e` its
+// type, and its value if the operands are constant.
 #pragma once
 
 #include "dif/d/syntax/ast.h"
@@ -8,6 +8,10 @@
 #include "dif/d/types/types.h"
 
 namespace ringside::d {
+
+/// Gives `e`, whose operands and type are resolved, its value when the operands have theirs.
+/// D_DIV_ZERO for a division by a constant 0.
+Checked<void> fold(const Types& types, Expr* e);
 
 class OperatorRules {
  public:

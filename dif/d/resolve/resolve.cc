@@ -1,15 +1,15 @@
-// In this file: which part types an expression, constants and conditions, members, casts, sizes,
-// operators that only read.
+// In this file: how each kind of expression is typed; constants and conditions, members, casts,
+// sizes, operators that only read.
 #include "dif/d/resolve/resolve.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "dif/d/resolve/constants.h"
 #include "dif/d/syntax/parse.h"
 
 namespace ringside::d {
+
 namespace {
 
 /// Whether operands of the operator are only compared, or asked whether they are 0.
@@ -22,6 +22,7 @@ bool is_compared(Op op) {
 
 Resolver::Resolver(Environment& environment, const CompileOptions& options, AstArena& arena)
     : options_(options),
+      environment_(environment),
       arena_(arena),
       types_(environment.types(), options.string_size),
       identifiers_(options.version),
@@ -30,31 +31,22 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, AstA
       rules_(types_),
       copier_(arena),
       namer_(types_, environment),
-      rewriter_(tools()),
-      inlines_(tools(), rewriter_),
-      translators_(tools(), environment, rewriter_),
-      declarations_(types_, identifiers_, declared_),
-      providers_(types_, declared_, translators_.table()),
-      pragmas_(identifiers_, declared_, providers_),
-      arguments_(tools(), environment, rewriter_, translators_),
-      assignments_(tools(), rewriter_),
-      builtins_(tools(), environment),
-      kernel_variables_(tools(), environment, declarations_),
-      names_(tools(), namer_, assignments_, inlines_, builtins_, arguments_, kernel_variables_) {}
+      translators_(types_) {}
 
 void Resolver::enter_clause(std::vector<dif::ProbeDescription> probes) {
-  arguments_.enter_clause(std::move(probes));
-  assignments_.enter_clause();
+  probes_ = std::move(probes);
+  signature_.reset();
+  first_assigned_.clear();
 }
 
 Checked<void> Resolver::resolve(Expr* e, std::string_view dynamic_tag) {
   TRY(resolve_dynamic(e));
-  return translators_.settle(e, dynamic_tag);
+  return settle_translation(e, dynamic_tag);
 }
 
 Checked<void> Resolver::resolve_compared(Expr* e, std::string_view dynamic_tag) {
   TRY(resolve_dynamic(e));
-  return translators_.settle_compared(e, dynamic_tag);
+  return settle_compared(e, dynamic_tag);
 }
 
 Checked<void> Resolver::resolve_dynamic(Expr* e) {
@@ -65,45 +57,45 @@ Checked<void> Resolver::resolve_dynamic(Expr* e) {
   // A node may be resolved twice (x++ types its operand first); names must not be declared anew.
   e->constant = e->kind == ExprKind::Integer ? e->constant : std::nullopt;
   e->late = e->is_own;
-  auto result = dispatch(e);
+  auto result = resolve_kind(e);
   --depth_;
   return result;
 }
 
-Checked<void> Resolver::dispatch(Expr* e) {
+Checked<void> Resolver::resolve_kind(Expr* e) {
   switch (e->kind) {
     case ExprKind::Integer: return {};
     case ExprKind::String: e->type = types_.string; return {};
-    case ExprKind::Name: return names_.name(e);
-    case ExprKind::Scoped: return names_.scoped(e);
-    case ExprKind::KernelSymbol: return kernel_symbol(e);
-    case ExprKind::Aggregation: return names_.aggregation(e);
-    case ExprKind::Unary: return unary(e);
-    case ExprKind::Binary: return binary(e);
-    case ExprKind::Assign: return assignments_.assign(e);
-    case ExprKind::Conditional: return conditional(e);
-    case ExprKind::Comma: return comma(e);
-    case ExprKind::Call: return builtins_.call(e);
-    case ExprKind::Index: return names_.index(e);
+    case ExprKind::Name: return resolve_name(e);
+    case ExprKind::Scoped: return resolve_scoped(e);
+    case ExprKind::KernelSymbol: return resolve_kernel_symbol(e);
+    case ExprKind::Aggregation: return resolve_aggregation(e);
+    case ExprKind::Unary: return resolve_unary(e);
+    case ExprKind::Binary: return resolve_binary(e);
+    case ExprKind::Assign: return resolve_assignment(e);
+    case ExprKind::Conditional: return resolve_conditional(e);
+    case ExprKind::Comma: return resolve_comma(e);
+    case ExprKind::Call: return resolve_call(e);
+    case ExprKind::Index: return resolve_index(e);
     case ExprKind::Member:
-    case ExprKind::Arrow: return member(e);
-    case ExprKind::Cast: return cast(e);
+    case ExprKind::Arrow: return resolve_member(e);
+    case ExprKind::Cast: return resolve_cast(e);
     case ExprKind::SizeofType:
-    case ExprKind::SizeofExpr: return size_of(e);
-    case ExprKind::Offsetof: return offset_of(e);
-    case ExprKind::Stringof: return string_of(e);
-    case ExprKind::Xlate: return translators_.translate(e);
+    case ExprKind::SizeofExpr: return resolve_sizeof(e);
+    case ExprKind::Offsetof: return resolve_offsetof(e);
+    case ExprKind::Stringof: return resolve_stringof(e);
+    case ExprKind::Xlate: return resolve_xlate(e);
   }
   return {};
 }
 
-Checked<void> Resolver::kernel_symbol(Expr* e) {
-  const Identifier* const other = kernel_variables_.stand_in(*e);
-  if (other == nullptr || other->is_associative) return kernel_variables_.value(e);
-  return inlines_.value(e, *other);
+Checked<void> Resolver::resolve_kernel_symbol(Expr* e) {
+  const Identifier* const other = find_stand_in(*e);
+  if (other == nullptr || other->is_associative) return resolve_kernel_variable(e);
+  return expand_inline(e, *other);
 }
 
-Checked<void> Resolver::comma(Expr* e) {
+Checked<void> Resolver::resolve_comma(Expr* e) {
   for (const Expr* part : {e->a, e->b}) {
     if (part->kind == ExprKind::Call && is_action(*part->text)) {
       return complain("D_OP_ACT", e->at, "operator , operands cannot be actions");
@@ -115,27 +107,28 @@ Checked<void> Resolver::comma(Expr* e) {
   return {};
 }
 
-Checked<std::int64_t> Resolver::constant(Expr* e, std::string_view what, std::string_view tag) {
+Checked<std::int64_t> Resolver::resolve_constant(Expr* e, std::string_view what,
+                                                 std::string_view tag) {
   TRY(resolve(e));
   if (!e->constant || !types_.is_integer(e->type)) {
     return complain(tag, e->at, fmt::format("{} must be an integer constant", what));
   }
-  return static_cast<std::int64_t>(*known(*e));
+  return static_cast<std::int64_t>(*known_value(*e));
 }
 
-std::optional<std::uint64_t> Resolver::known(const Expr& e) {
+std::optional<std::uint64_t> Resolver::known_value(const Expr& e) {
   if (e.constant) namer_.fix(e);
   return e.constant;
 }
 
-Checked<void> Resolver::condition(Expr* e) {
+Checked<void> Resolver::resolve_condition(Expr* e) {
   TRY(resolve_compared(e, "D_CG_DYN"));
   if (types_.is_scalar(e->type)) return {};
   return complain("D_OP_SCALAR", e->at,
                   fmt::format("condition must be of scalar type, not {}", types_.name(e->type)));
 }
 
-Checked<const Identifier*> Resolver::hidden_local(const std::string& name) {
+Checked<const Identifier*> Resolver::find_hidden_local(const std::string& name) {
   if (const Identifier* known = identifiers_.find(Scope::Clause, name)) return known;
   Identifier* made = TRY(identifiers_.add_variable(Scope::Clause, name, {}));
   made->type = types_.int64;
@@ -175,9 +168,9 @@ Checked<TypeId> Resolver::structure_of(const Expr& e) {
                               op, types_.name(type)));
 }
 
-Checked<void> Resolver::member(Expr* e) {
+Checked<void> Resolver::resolve_member(Expr* e) {
   TRY(resolve_dynamic(e->a));
-  if (Translators::is_member(*e)) return translators_.member(e);
+  if (Resolver::is_translated_member(*e)) return resolve_translated_member(e);
   const TypeId type = TRY(structure_of(*e));
   const auto found = types_.graph().find_member(type, *e->text);
   if (!found) {
@@ -194,7 +187,7 @@ Checked<void> Resolver::member(Expr* e) {
   return own ? Checked<void>{} : stability_.note(kPrivate, types_.name(type), e->at);
 }
 
-Checked<void> Resolver::cast(Expr* e) {
+Checked<void> Resolver::resolve_cast(Expr* e) {
   if (e->type_name == nullptr) return fold(types_, e);  // made by an inline
   if (e->type_name->spec->repeats || e->type_name->spec->longs > 2) {
     return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
@@ -202,8 +195,8 @@ Checked<void> Resolver::cast(Expr* e) {
   const TypeId to = TRY(declared_.type_name(*e->type_name));
   const bool is_member = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow ||
                          types_.is_string(e->type);  // which it was when it was resolved before
-  if (e->a->kind == ExprKind::KernelSymbol && kernel_variables_.stand_in(*e->a) == nullptr) {
-    TRY(kernel_variables_.cast(e->a, to));
+  if (e->a->kind == ExprKind::KernelSymbol && find_stand_in(*e->a) == nullptr) {
+    TRY(resolve_kernel_cast(e->a, to));
   } else {
     TRY(resolve(e->a));
   }
@@ -240,7 +233,7 @@ bool is_empty_struct(const Types& types, TypeId id) {
 
 }  // namespace
 
-Checked<void> Resolver::size_of(Expr* e) {
+Checked<void> Resolver::resolve_sizeof(Expr* e) {
   TypeId type;
   if (e->kind == ExprKind::SizeofType) {
     type = TRY(declared_.type_name(*e->type_name));
@@ -268,7 +261,7 @@ Checked<void> Resolver::size_of(Expr* e) {
   return {};
 }
 
-Checked<void> Resolver::offset_of(Expr* e) {
+Checked<void> Resolver::resolve_offsetof(Expr* e) {
   const TypeId type = TRY(declared_.type_name(*e->type_name));
   if (!types_.is_struct(type) || (types_.measure(type) == 0 && !is_empty_struct(types_, type))) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
@@ -289,7 +282,7 @@ Checked<void> Resolver::offset_of(Expr* e) {
   return {};
 }
 
-Checked<void> Resolver::string_of(Expr* e) {
+Checked<void> Resolver::resolve_stringof(Expr* e) {
   TRY(resolve(e->a));
   const TypeId from = types_.decay(e->a->type);
   if (!types_.is_scalar(from) && !types_.is_string(from)) {
@@ -301,9 +294,9 @@ Checked<void> Resolver::string_of(Expr* e) {
   return {};
 }
 
-Checked<void> Resolver::address_of(Expr* e) {
+Checked<void> Resolver::resolve_address_of(Expr* e) {
   if (e->a->kind == ExprKind::KernelSymbol) {
-    TRY(kernel_variables_.address(e->a));
+    TRY(resolve_kernel_address(e->a));
   } else {
     TRY(resolve(e->a));
   }
@@ -321,22 +314,22 @@ Checked<void> Resolver::address_of(Expr* e) {
   return {};
 }
 
-Checked<void> Resolver::unary(Expr* e) {
-  if (e->op == Op::AddressOf) return address_of(e);
+Checked<void> Resolver::resolve_unary(Expr* e) {
+  if (e->op == Op::AddressOf) return resolve_address_of(e);
   if (e->op == Op::PreInc || e->op == Op::PreDec || e->op == Op::PostInc || e->op == Op::PostDec) {
-    return assignments_.step(e);
+    return resolve_step(e);
   }
   if (e->op == Op::Deref) {
     TRY(resolve_dynamic(e->a));
-    if (translators_.dereference(e)) return {};
-    TRY(translators_.settle(e->a, "D_OP_DYN"));
+    if (dereference_translation(e)) return {};
+    TRY(settle_translation(e->a, "D_OP_DYN"));
     return rules_.unary(e);
   }
   TRY(is_compared(e->op) ? resolve_compared(e->a, "D_OP_DYN") : resolve(e->a, "D_OP_DYN"));
   return rules_.unary(e);
 }
 
-Checked<void> Resolver::binary(Expr* e) {
+Checked<void> Resolver::resolve_binary(Expr* e) {
   for (Expr* const operand : {e->a, e->b}) {
     TRY(is_compared(e->op) ? resolve_compared(operand, "D_OP_DYN") : resolve(operand, "D_OP_DYN"));
   }
@@ -344,15 +337,15 @@ Checked<void> Resolver::binary(Expr* e) {
 }
 
 Checked<bool> Resolver::take_known_side(Expr* e) {
-  TRY(condition(e->a));
-  const auto which = known(*e->a);
+  TRY(resolve_condition(e->a));
+  const auto which = known_value(*e->a);
   if (!which) return false;
   const Expr taken = *which != 0 ? *e->b : *e->c;
   *e = taken;
   return true;
 }
 
-Checked<void> Resolver::conditional(Expr* e) {
+Checked<void> Resolver::resolve_conditional(Expr* e) {
   if (TRY(take_known_side(e))) return resolve_dynamic(e);
   TRY(resolve(e->b));
   TRY(resolve(e->c));

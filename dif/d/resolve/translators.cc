@@ -1,5 +1,5 @@
-#include "dif/d/resolve/translators.h"
-
+// In this file: the table of translators, and xlate: the translator for an expression, and what the
+// expression becomes by it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,29 +7,68 @@
 #include <utility>
 #include <vector>
 
-#include "dif/d/resolve/constants.h"
-#include "dif/d/syntax/ast.h"
+#include "dif/d/resolve/resolve.h"
 
 namespace ringside::d {
 
-Checked<void> Translators::define(const TranslatorNode& node) {
+Checked<void> TranslatorTable::check(const Translator& translator, const Location& at) const {
+  if (!types_.is_struct(translator.output)) {
+    return complain("D_XLATE_SOU", at,
+                    fmt::format("translator output type must be a struct or union: {}",
+                                types_.name(translator.output)));
+  }
+  if (types_.kind(translator.output) == TypeKind::Forward) {
+    return complain(
+        "D_XLATE_SOU", at,
+        fmt::format("translator output type is not defined: {}", types_.name(translator.output)));
+  }
+  for (const Translator& known : translators_) {
+    if (!types_.same(known.output, translator.output) ||
+        !types_.same(known.input, translator.input)) {
+      continue;
+    }
+    return complain("D_XLATE_REDECL", at,
+                    fmt::format("translator from {} to {} has already been declared",
+                                types_.name(translator.input), types_.name(translator.output)));
+  }
+  return {};
+}
+
+const Translator* TranslatorTable::find(TypeId output, TypeId input) const {
+  const TypeId decayed = types_.decay(input);
+  for (const Translator& translator : translators_) {
+    if (!types_.same(translator.output, output)) continue;
+    if (types_.same(translator.input, input) || types_.same(translator.input, decayed)) {
+      return &translator;
+    }
+  }
+  for (const Translator& translator : translators_) {
+    if (!types_.same(translator.output, output)) continue;
+    if (types_.is_integer(translator.input) && types_.is_integer(input)) return &translator;
+    const bool pointers = types_.is_pointer(translator.input) && types_.is_pointer(decayed);
+    if (pointers && types_.is_void(types_.referent(decayed))) return &translator;
+  }
+  return nullptr;
+}
+
+Checked<void> Resolver::define_translator(const TranslatorNode& node) {
   Translator translator;
   translator.output = TRY(declared_.type_name(*node.output));
   translator.input = TRY(declared_.type_name(*node.input));
   translator.parameter = *node.input->declarators.front()->name;
-  TRY(table_.check(translator, node.at));
+  TRY(translators_.check(translator, node.at));
   for (const TranslatorNode::MemberValue& member : node.members) {
     if (node.at.file == 0) TRY(check_conversion(translator, member));
     translator.conversions.push_back({*member.name, member.value});
   }
-  table_.add(std::move(translator));
+  translators_.add(std::move(translator));
   return {};
 }
 
 /// A member of a program's own translator must be right even when nobody uses it. Those of
 /// libraries depend on a kernel that may lack some field.
-Checked<void> Translators::check_conversion(const Translator& translator,
-                                            const TranslatorNode::MemberValue& m) {
+Checked<void> Resolver::check_conversion(const Translator& translator,
+                                         const TranslatorNode::MemberValue& m) {
   const auto found = types_.graph().find_member(translator.output, *m.name);
   if (!found) {
     return complain("D_XLATE_MEMB", m.at,
@@ -37,8 +76,8 @@ Checked<void> Translators::check_conversion(const Translator& translator,
                                 types_.name(translator.output),
                                 types_.suggest_member(translator.output, *m.name)));
   }
-  const Bindings bindings{{translator.parameter, rewriter_.placeholder(translator.input, m.at)}};
-  const Expr* value = TRY(rewriter_.try_out(*m.value, m.at, bindings, "translator"));
+  const Bindings bindings{{translator.parameter, make_placeholder(translator.input, m.at)}};
+  const Expr* value = TRY(try_out(*m.value, m.at, bindings, "translator"));
   if (rules_.assignable(*value, found->type, *value)) return {};
   return complain("D_XLATE_INCOMPAT", m.at,
                   fmt::format("translator member {} definition uses incompatible types: \"{}\" = "
@@ -46,21 +85,21 @@ Checked<void> Translators::check_conversion(const Translator& translator,
                               *m.name, types_.name(found->type), types_.name(value->type)));
 }
 
-Checked<void> Translators::translate(Expr* e) {
+Checked<void> Resolver::resolve_xlate(Expr* e) {
   if (e->type_name == nullptr) return {};  // done before
   const TypeId output = TRY(declared_.type_name(*e->type_name));
   const bool pointer = types_.is_pointer(types_.graph().resolve(output));
   const TypeId target = pointer ? types_.referent(output) : output;
-  TRY(walker_.resolve(e->a));
-  const Translator* translator = table_.find(target, e->a->type);
+  TRY(resolve(e->a));
+  const Translator* translator = translators_.find(target, e->a->type);
   if (translator == nullptr) {
     return complain("D_XLATE_NONE", e->at,
                     fmt::format("cannot translate from \"{}\" to \"{}\"", types_.name(e->a->type),
                                 types_.name(output)));
   }
-  auto [prologue, input] = TRY(rewriter_.evaluate_once(e->a));
+  auto [prologue, input] = TRY(evaluate_once(e->a));
   if (types_.is_scalar(translator->input)) {
-    input = rewriter_.converted(input, translator->input);
+    input = make_converted(input, translator->input);
     TRY(fold(types_, input));
   }
   translations_.push_back({translator, input, prologue, pointer});
@@ -70,8 +109,8 @@ Checked<void> Translators::translate(Expr* e) {
   return {};
 }
 
-void Translators::become_translation(Expr* e, const Translator& translator, Expr* input,
-                                     TypeId type) {
+void Resolver::replace_by_translation(Expr* e, const Translator& translator, Expr* input,
+                                      TypeId type) {
   const bool pointer = types_.is_pointer(types_.graph().resolve(type));
   translations_.push_back({&translator, input, nullptr, pointer});
   e->kind = ExprKind::Xlate;
@@ -82,7 +121,7 @@ void Translators::become_translation(Expr* e, const Translator& translator, Expr
   e->type = type;
 }
 
-bool Translators::dereference(Expr* e) {
+bool Resolver::dereference_translation(Expr* e) {
   const Xlate* const pointer = e->a->translation;
   if (pointer == nullptr || !pointer->is_pointer) return false;
   Xlate whole = *pointer;
@@ -96,14 +135,14 @@ bool Translators::dereference(Expr* e) {
   return true;
 }
 
-bool Translators::is_member(const Expr& e) {
+bool Resolver::is_translated_member(const Expr& e) {
   const Xlate* const of = e.a->translation;
   return of != nullptr && of->is_pointer == (e.kind == ExprKind::Arrow);
 }
 
 /// `why` is that of the member's first conversion.
-std::string Translators::why_lacking(const Translator& translator, std::string_view member,
-                                     std::string_view why) const {
+std::string Resolver::why_member_lacks(const Translator& translator, std::string_view member,
+                                       std::string_view why) const {
   std::vector<std::string_view> others;
   for (const Translator::Conversion& conversion : translator.conversions) {
     const std::string_view other = conversion.member;
@@ -118,7 +157,7 @@ std::string Translators::why_lacking(const Translator& translator, std::string_v
       others.empty() ? "" : "; the translator's other members: ", fmt::join(others, ", "));
 }
 
-Checked<void> Translators::member(Expr* e) {
+Checked<void> Resolver::resolve_translated_member(Expr* e) {
   const Xlate& translation = *e->a->translation;
   const Translator& translator = *translation.translator;
   const auto found = types_.graph().find_member(translator.output, *e->text);
@@ -126,13 +165,13 @@ Checked<void> Translators::member(Expr* e) {
   for (const Translator::Conversion& conversion : translator.conversions) {
     if (!found || conversion.member != *e->text) continue;
     const dif::Attributes before = stability_.save();
-    auto made = become_member(e, translation, conversion, found->type);
+    auto made = replace_by_conversion(e, translation, conversion, found->type);
     if (made) return {};
     stability_.restore(before);
     if (!why) why = std::move(made.error());
   }
   if (why) {
-    why->text = why_lacking(translator, *e->text, why->text);
+    why->text = why_member_lacks(translator, *e->text, why->text);
     return tl::make_unexpected(std::move(*why));
   }
   return complain("D_XLATE_NOCONV", e->at,
@@ -141,11 +180,12 @@ Checked<void> Translators::member(Expr* e) {
 }
 
 /// After an error `e` is as it was.
-Checked<void> Translators::become_member(Expr* e, const Xlate& translation,
-                                         const Translator::Conversion& conversion, TypeId type) {
+Checked<void> Resolver::replace_by_conversion(Expr* e, const Xlate& translation,
+                                              const Translator::Conversion& conversion,
+                                              TypeId type) {
   const Bindings bindings{{translation.translator->parameter, translation.input}};
   Expr* value = TRY(copier_.copy(*conversion.value, e->at, bindings, "translator"));
-  TRY(walker_.resolve_dynamic(value));
+  TRY(resolve_dynamic(value));
   if (translation.prologue != nullptr)
     value = make_comma(arena_, e->at, translation.prologue, value);
   if (!rules_.assignable(*e, type, *value)) {
@@ -154,18 +194,18 @@ Checked<void> Translators::become_member(Expr* e, const Xlate& translation,
                                 "\"{}\" = \"{}\"",
                                 conversion.member, types_.name(type), types_.name(value->type)));
   }
-  return rewriter_.become(e, value, type);
+  return replace(e, value, type);
 }
 
 /// The whole of a translated structure: (hidden.m1 = e1, hidden.m2 = e2, ..., hidden).
-Checked<void> Translators::become_whole(Expr* e) {
+Checked<void> Resolver::replace_by_whole(Expr* e) {
   translations_.push_back(*e->translation);
   Xlate& translation = translations_.back();
   Expr* result = std::exchange(translation.prologue, nullptr);  // once, not with each member
   const TypeId type = translation.translator->output;
   const Location at = e->at;
-  const Identifier* const hidden = TRY(rewriter_.hidden_variable("translated", type, at));
-  Expr* whole = rewriter_.clause_local(*hidden, at);
+  const Identifier* const hidden = TRY(add_hidden_variable("translated", type, at));
+  Expr* whole = make_clause_local_of(*hidden, at);
   std::vector<std::string_view> done;  // a member may have several conversions
   for (const Translator::Conversion& conversion : translation.translator->conversions) {
     if (std::ranges::find(done, conversion.member) != done.end()) continue;
@@ -182,26 +222,26 @@ Checked<void> Translators::become_whole(Expr* e) {
     result = result == nullptr ? assignment : make_comma(arena_, at, result, assignment);
   }
   Expr* made = result == nullptr ? whole : make_comma(arena_, at, result, whole);
-  TRY(walker_.resolve(made));
+  TRY(resolve(made));
   *e = *made;
   e->at = at;
   return {};
 }
 
-Checked<void> Translators::settle(Expr* e, std::string_view tag) {
+Checked<void> Resolver::settle_translation(Expr* e, std::string_view tag) {
   if (e->translation == nullptr) return {};
-  if (!e->translation->is_pointer) return become_whole(e);
+  if (!e->translation->is_pointer) return replace_by_whole(e);
   return complain(tag, e->at,
                   fmt::format("expression cannot evaluate to result of type {}: only its members "
                               "have values",
                               types_.name(e->type)));
 }
 
-Checked<void> Translators::settle_compared(Expr* e, std::string_view tag) {
+Checked<void> Resolver::settle_compared(Expr* e, std::string_view tag) {
   const Xlate* const translation = e->translation;
   if (translation == nullptr || !translation->is_pointer ||
       !types_.is_pointer(translation->input->type)) {
-    return settle(e, tag);
+    return settle_translation(e, tag);
   }
   Expr* const input = translation->input;
   *e = translation->prologue == nullptr ? *input

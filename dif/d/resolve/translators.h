@@ -1,17 +1,47 @@
-// xlate: finds the translator for an expression, and rewrites the expression by it.
+// The translators that libraries and the program declare, and the values that they make. The
+// resolver rewrites expressions by them (translators.cc).
 //
 // A translated value exists only member by member: Expr::translation says how each is computed.
 // When the whole of it is wanted, its members are computed into a hidden clause-local structure.
 #pragma once
 
 #include <deque>
-#include <string_view>
+#include <string>
+#include <vector>
 
-#include "dif/d/resolve/environment.h"
-#include "dif/d/resolve/rewriter.h"
-#include "dif/d/resolve/translator_table.h"
+#include "dif/d/syntax/ast.h"
+#include "dif/d/syntax/diagnostic.h"
+#include "dif/d/types/types.h"
 
 namespace ringside::d {
+
+struct Translator {
+  struct Conversion {
+    std::string member;
+    Expr* value = nullptr;  // names the parameter
+  };
+  TypeId output, input;
+  std::string parameter;
+  std::vector<Conversion> conversions;
+};
+
+/// Translators live, at their addresses, as long as the table.
+class TranslatorTable {
+ public:
+  explicit TranslatorTable(const Types& types) : types_(types) {}
+
+  /// Whether it may be declared: D_XLATE_SOU unless the output is a structure that is defined,
+  /// D_XLATE_REDECL for a second translator between the same types.
+  Checked<void> check(const Translator& translator, const Location& at) const;
+  void add(Translator translator) { translators_.push_back(std::move(translator)); }
+  /// The one for these types exactly, or one that takes any integer or a void pointer; null for
+  /// none.
+  const Translator* find(TypeId output, TypeId input) const;
+
+ private:
+  const Types& types_;
+  std::deque<Translator> translators_;
+};
 
 /// xlate<output>(input), or a pointer to it: only its members can be had, one expression each.
 struct Xlate {
@@ -19,68 +49,6 @@ struct Xlate {
   Expr* input = nullptr;     // resolved; evaluating it twice is harmless
   Expr* prologue = nullptr;  // to be evaluated first; may be null
   bool is_pointer = false;
-};
-
-class Translators {
- public:
-  Translators(const ResolverTools& tools, const Environment& environment, Rewriter& rewriter)
-      : environment_(environment),
-        arena_(tools.arena),
-        types_(tools.types),
-        declared_(tools.declared),
-        stability_(tools.stability),
-        rules_(tools.rules),
-        copier_(tools.copier),
-        walker_(tools.walker),
-        rewriter_(rewriter),
-        table_(tools.types) {}
-
-  Checked<void> define(const TranslatorNode& node);
-  /// The translators, for those who only ask which there are.
-  const TranslatorTable& table() const { return table_; }
-
-  /// Types xlate<T>(input).
-  Checked<void> translate(Expr* e);
-  /// Makes `e` what `translator` makes of `input`, which is resolved and harmless to repeat, in
-  /// place of an xlate. `type`: the translator's output, or a pointer to it.
-  void become_translation(Expr* e, const Translator& translator, Expr* input, TypeId type);
-
-  /// Makes `e`, *p of a pointer to what is translated, the translated structure. False: `e` is
-  /// another pointer's.
-  bool dereference(Expr* e);
-
-  /// Whether `e`, a Member or Arrow, takes a member of a translated value.
-  static bool is_member(const Expr& e);
-  /// Replaces such an `e` by the member's expression. If a translator has several for one member,
-  /// the first counts whose types this kernel has.
-  Checked<void> member(Expr* e);
-
-  /// Makes `e`, if it is a translation, a value: the whole structure. A pointer has none: `tag`.
-  Checked<void> settle(Expr* e, std::string_view tag);
-  /// The same for a value that is only compared: for a pointer it is the pointer that is
-  /// translated.
-  Checked<void> settle_compared(Expr* e, std::string_view tag);
-
- private:
-  Checked<void> check_conversion(const Translator& translator,
-                                 const TranslatorNode::MemberValue& m);
-  Checked<void> become_member(Expr* e, const Xlate& translation,
-                              const Translator::Conversion& conversion, TypeId type);
-  Checked<void> become_whole(Expr* e);
-  std::string why_lacking(const Translator& translator, std::string_view member,
-                          std::string_view why) const;
-
-  const Environment& environment_;
-  AstArena& arena_;
-  Types& types_;
-  TypeResolver& declared_;
-  StabilityNotes& stability_;
-  const OperatorRules& rules_;
-  Copier& copier_;
-  ExpressionWalker& walker_;
-  Rewriter& rewriter_;
-  TranslatorTable table_;
-  std::deque<Xlate> translations_;  // that expressions point at
 };
 
 }  // namespace ringside::d

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "dif/d/resolve/resolve.h"
 #include "dif/program/builtin.h"
 
 namespace ringside::d {
@@ -202,7 +203,7 @@ Checked<void> TypeResolver::add_member(StructLayout& layout, const Declarator& d
                     fmt::format("invalid type for bit-field: {}", types_.name(type)));
   }
   const std::int64_t bits =
-      TRY(constants_.constant(declarator.bit_width, "bit-field size", "D_DECL_BFCONST"));
+      TRY(expressions_.resolve_constant(declarator.bit_width, "bit-field size", "D_DECL_BFCONST"));
   return layout.place(declarator, type, bits);
 }
 
@@ -210,7 +211,7 @@ Checked<void> TypeResolver::add_member(StructLayout& layout, const Declarator& d
 Checked<std::int64_t> TypeResolver::enumerator_value(const EnumeratorSpec& enumerator,
                                                      std::int64_t next) {
   if (enumerator.value != nullptr) {
-    const auto value = constants_.constant(enumerator.value, "enumerator");
+    const auto value = expressions_.resolve_constant(enumerator.value, "enumerator");
     if (!value && value.error().tag != "D_DECL_ENCONST") return tl::make_unexpected(value.error());
     if (!value) {
       return complain("D_DECL_ENCONST", enumerator.at,
@@ -303,7 +304,7 @@ Checked<std::int64_t> TypeResolver::array_count(const Declarator& declarator,
   constexpr std::string_view kWhat =
       "positive integral constant expression or tuple signature expected as array declaration "
       "subscript";
-  const auto known = constants_.constant(step.count, "array size", "D_DECL_ARRSUB");
+  const auto known = expressions_.resolve_constant(step.count, "array size", "D_DECL_ARRSUB");
   if (!known && known.error().tag != "D_DECL_ARRSUB") return tl::make_unexpected(known.error());
   const bool is_unsigned = known && !types_.is_signed(step.count->type);
   if (known && is_unsigned && *known < 0) {

@@ -17,23 +17,18 @@
 
 namespace ringside::d {
 
-/// Sizes of arrays, widths of bit-fields and values of enumerators are expressions.
-class ConstantEvaluator {
- public:
-  virtual ~ConstantEvaluator() = default;
-  /// Complains with the tag unless `e` is an integer that is known now: "`what` must be ...".
-  virtual Checked<std::int64_t> constant(Expr* e, std::string_view what,
-                                         std::string_view tag = "D_DECL_ENCONST") = 0;
-};
+class Resolver;
 
 class TypeResolver {
  public:
   /// All must outlive this. Types are added to the graph of `types`.
-  TypeResolver(Types& types, IdentifierTable& identifiers, ConstantEvaluator& constants,
+  /// Sizes of arrays, widths of bit-fields and values of enumerators are expressions of the
+  /// resolver.
+  TypeResolver(Types& types, IdentifierTable& identifiers, Resolver& expressions,
                dif::KernelNames& kernel)
       : types_(types),
         identifiers_(identifiers),
-        constants_(constants),
+        expressions_(expressions),
         kernel_(kernel),
         alignments_(types) {}
 
@@ -88,7 +83,7 @@ class TypeResolver {
 
   Types& types_;
   IdentifierTable& identifiers_;
-  ConstantEvaluator& constants_;
+  Resolver& expressions_;
   dif::KernelNames& kernel_;
   Alignments alignments_;
   std::unordered_map<std::string, TypeId> typedefs_;

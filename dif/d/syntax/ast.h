@@ -4,6 +4,7 @@
 // hostile program meets a limit instead of the end of the stack.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -304,6 +305,16 @@ inline Expr* make_comma(AstArena& arena, const Location& at, Expr* first, Expr* 
   node->type = then->type;
   node->translation = then->translation;
   return node;
+}
+
+/// Evaluates to the same value twice running, with no effect.
+inline bool is_pure(const Expr& e) {
+  const bool steps = e.kind == ExprKind::Unary && e.op >= Op::PreInc;
+  if (e.kind == ExprKind::Assign || e.kind == ExprKind::Call || steps) return false;
+  for (const Expr* part : {e.a, e.b, e.c}) {
+    if (part != nullptr && !is_pure(*part)) return false;
+  }
+  return std::ranges::all_of(e.list, [](const Expr* part) { return is_pure(*part); });
 }
 
 /// The result of parsing.
