@@ -16,6 +16,7 @@
 #include "cli/clean_cache.h"
 #include "cli/examples.h"
 #include "cli/messages.h"
+#include "cli/options/option_pages.h"
 #include "cli/options/options.h"
 #include "cli/session/session.h"
 #include "cli/statistics/stats.h"
@@ -93,11 +94,11 @@ int main(int argc, char** argv) {
   if (!line) {
     cli::say(line.error().message);
     if (line.error().code != ErrorCode::Usage) return cli::kExitFailure;
-    if (argc < 2) std::fputs(cli::usage_text().c_str(), stderr);
+    if (argc < 2) std::fputs(cli::usage_text(cli::program_name()).c_str(), stderr);
     return cli::kExitUsage;
   }
   if (line->task == Task::Help) {
-    std::fputs(cli::help_text().c_str(), stdout);
+    std::fputs(cli::help_text(cli::program_name()).c_str(), stdout);
     return cli::kExitOk;
   }
   if (line->task == Task::Version) {

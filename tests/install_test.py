@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,13 @@ EXPECTED = ("bin/ringside", "share/ringside/lib/procfs.d", "share/man/man1/rings
             "share/zsh/site-functions/_ringside",
             *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()),
             *(f"share/doc/ringside/{path.name}" for path in (ROOT / "docs").iterdir() if path.is_file()))
+
+
+VMS = """NAME  PID  VMM   ACCEL  STATE    VCPUS  MEMORY  KERNEL  OURS  ATTACH
+web1  11   qemu  tcg    running  1      512M    6.1     -     web1
+web2  12   qemu  tcg    running  1      512M    6.1     -     qmp:/run/web2.sock
+old   13   qemu  tcg    running  1      512M    -       -     no: its monitor is taken
+"""
 
 
 class Installing(unittest.TestCase):
@@ -75,6 +83,34 @@ class Installing(unittest.TestCase):
 
         self.assertEqual((done.returncode, done.stdout.partition("\n")[0]),
                          (0, "#!/usr/bin/env -S ringside -s"), done.stderr)
+
+    def complete(self, *words):
+        """The words that bash offers for the last one; ":" parts words as it does on a command line."""
+        completion = self.prefix / "share/bash-completion/completions/ringside"
+        parts = [part for word in words for part in re.findall(r"[^:]+|:", word) or [""]]
+        with tempfile.TemporaryDirectory() as text:
+            command = pathlib.Path(text) / "ringside"
+            command.write_text(f"#!/bin/sh\ncase $1 in vms) cat <<'END'\n{VMS}END\n;;\n"
+                               "examples) printf 'opens  who opens\\nruns   who runs\\n\\nmore\\n';; esac\n")
+            command.chmod(0o755)
+            line = " ".join([str(command), *words])
+            last = "" if parts[-1] == ":" else parts[-1]
+            array = " ".join(f"'{part}'" for part in [str(command), *parts])
+            script = (f"compopt() {{ :; }}; . {completion}; COMP_WORDS=({array}); COMP_CWORD={len(parts)}\n"
+                      f"COMP_LINE='{line}'; COMP_POINT={len(line)}\n_ringside {command} '{last}' '{([command, *parts])[-2]}'\n"
+                      'printf "%s\\n" "${COMPREPLY[@]}"')
+            # Elsewhere the names of files would be offered, too.
+            return subprocess.run(["bash", "-c", script], text=True, capture_output=True, check=True,
+                                  cwd=text).stdout.split()
+
+    def test_targets_and_examples_are_those_that_there_are(self):
+        self.assertEqual(self.complete("--attach", ""), ["web1", "qmp:/run/web2.sock"])
+        self.assertEqual(self.complete("--attach", "we"), ["web1"])
+        self.assertEqual(self.complete("--attach", "qmp:/run/w"), ["/run/web2.sock"])
+        self.assertEqual(self.complete("why", "w"), ["web1"])
+        self.assertEqual(self.complete("clean", "web1", "q"), ["qmp:/run/web2.sock"])
+        self.assertEqual(self.complete("examples", "o"), ["opens"])
+        self.assertEqual(self.complete("exa"), ["examples"])
 
     def test_a_stripped_command_is_small(self):
         small = pathlib.Path(self.folder.name, "stripped")

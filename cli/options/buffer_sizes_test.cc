@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/options/option_values.h"
+
 namespace ringside::cli {
 namespace {
 

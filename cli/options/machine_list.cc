@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options/quantities.h"
+#include "cli/options/option_values.h"
 
 namespace ringside::cli {
 namespace {

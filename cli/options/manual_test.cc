@@ -1,4 +1,4 @@
-// The manual pages and the shells' completions know what the command knows.
+// The page ringside-d(7) and the shells' completions know what the compiler and the providers know.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,9 +11,6 @@
 #include <string>
 #include <string_view>
 
-#include "cli/options/long_options.h"
-#include "cli/options/option_table.h"
-#include "cli/options/options.h"
 #include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
 #include "providers/stable/stable_tables.h"
@@ -33,63 +30,9 @@ std::string page(const std::string& name) {
   return std::regex_replace(source, std::regex(R"(\\f[BIRP])"), "");
 }
 
-std::string with_plain_hyphens(const std::string& text) {
-  return std::regex_replace(text, std::regex(R"(\\-)"), "-");
-}
-
 bool has_word(const std::string& text, const std::string& word) {
   const std::regex whole("(^|[^A-Za-z0-9_-])" + word + "($|[^A-Za-z0-9_-])");
   return std::regex_search(text, whole);
-}
-
-/// Letters, as --help has them, and long options, which have to be there.
-std::set<std::string> options_of_help() {
-  const std::string help = help_text();
-  const std::regex option("(^|[\\s\\[(,])(--?[A-Za-z][a-z-]*)");
-  std::set<std::string> found;
-  for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
-    if ((*at)[2] != "-qmp") found.insert((*at)[2]);  // QEMU's
-  }
-  for (const LongOption& option : long_options()) {
-    EXPECT_TRUE(option.name == std::string("help") ||
-                has_word(help, std::string("--") + option.name))
-        << option.name;
-    found.insert(std::string("--") + option.name);
-  }
-  return found;
-}
-
-TEST(Help, FitsIntoATerminalAndBeginsWithTheCommands) {
-  const std::string help = help_text();
-
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
-  EXPECT_LT(help.find("\nCommands"), help.find("\nPrograms"));
-  for (const char* command :
-       {"clean", "compile", "examples", "help", "run", "stats", "vms", "why"}) {
-    EXPECT_NE(help.find(std::string("\n  ") + command + ' '), help.npos) << command;
-  }
-  EXPECT_NE(help.find("-qmp unix:PATH,server=on,wait=off"), help.npos);
-}
-
-TEST(Manual, HasEveryOptionOfTheCommandLine) {
-  const std::string manual = with_plain_hyphens(page("ringside.1"));
-
-  const auto options = options_of_help();
-
-  ASSERT_GT(options.size(), 40u);
-  for (const std::string& option : options) EXPECT_TRUE(has_word(manual, option)) << option;
-}
-
-TEST(Manual, HasEveryNameOfTheOptionX) {
-  const std::string manual = page("ringside.1");
-
-  for (const OptionRow& row : option_rows()) {
-    EXPECT_TRUE(has_word(manual, std::string(row.name))) << row.name;
-  }
-  for (const auto& row : meaningless_options()) {
-    EXPECT_TRUE(has_word(manual, std::string(row.name))) << row.name;
-  }
 }
 
 /// The part of a page's source from this heading to the next one.
@@ -97,22 +40,6 @@ std::string section(const std::string& source, const std::string& heading) {
   const std::size_t begin = source.find(heading + "\n");
   EXPECT_NE(begin, source.npos) << heading;
   return begin == source.npos ? "" : source.substr(begin, source.find("\n.S", begin) - begin);
-}
-
-TEST(Manual, HasEachOptionUnderTheTimeAtWhichItMayBeSet) {
-  const std::string source = text_of(SOURCE_ROOT "/docs/man/ringside.1");
-  const std::string compiling = section(source, ".SS While programs are compiled");
-  const std::string before = section(source, ".SS While programs run");
-  const std::string any_time = section(source, ".SS At any time");
-
-  for (const OptionRow& row : option_rows()) {
-    const std::string name = "\\fB" + std::string(row.name) + "\\fR";
-    const bool while_tracing = (row.sources & static_cast<unsigned>(OptionSource::Setopt)) != 0;
-    EXPECT_EQ(before.find(name) == before.npos, while_tracing) << row.name;
-    EXPECT_EQ(compiling.find(name) != compiling.npos || any_time.find(name) != any_time.npos,
-              while_tracing)
-        << row.name;
-  }
 }
 
 /// The names of all providers: of stable ones by their tables, of others by their sources.
@@ -205,26 +132,12 @@ TEST(Tables, ActionsAreListedNowhereElse) {
   EXPECT_GT(looked_at, 100u);
 }
 
-TEST(Completions, HaveEveryOption) {
-  for (const char* shell : {"ringside.bash", "_ringside"}) {
-    const std::string completion = text_of(std::string(SOURCE_ROOT "/cli/completions/") + shell);
-    for (const std::string& option : options_of_help()) {
-      // Those that are refused or change nothing are not offered.
-      if (std::set<std::string>{"-a", "-A", "-B", "-G", "-h"}.contains(option)) continue;
-      EXPECT_TRUE(has_word(completion, option)) << shell << ": " << option;
-    }
-    for (const OptionRow& row : option_rows()) {
-      EXPECT_TRUE(has_word(completion, std::string(row.name))) << shell << ": " << row.name;
-    }
-  }
-}
-
 TEST(Completions, HaveEveryProvider) {
-  const std::regex list(R"((_ringside_providers="|provider:\()([a-z ]+))");
+  const std::regex list(R"((_ringside_providers="|compadd )(dtrace [a-z ]+))");
   std::string expected;
   for (const std::string& name : provider_names()) expected += (expected.empty() ? "" : " ") + name;
 
-  for (const char* shell : {"ringside.bash", "_ringside"}) {
+  for (const char* shell : {"ringside.bash.in", "_ringside.in"}) {
     const std::string completion = text_of(std::string(SOURCE_ROOT "/cli/completions/") + shell);
     std::smatch found;
     ASSERT_TRUE(std::regex_search(completion, found, list)) << shell;

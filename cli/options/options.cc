@@ -13,85 +13,14 @@
 #include <string_view>
 
 #include "cli/messages.h"
-#include "cli/options/long_options.h"
+#include "cli/options/line_options.h"
 #include "cli/options/machine_list.h"
-#include "cli/options/quantities.h"
 #include "vmm/base/similar_name.h"
 
 namespace ringside::cli {
 namespace {
 
 constexpr int kFirstLongOption = 256;  // of those that getopt_long() returns: after all letters
-
-// "-": words that are no options come back in their order, so that they may stand anywhere.
-// ":": a missing argument is told apart from an unknown letter.
-constexpr const char* kLetters = "-:3:6:aAb:Bc:CdD:ef:FGhHi:I:lL:m:n:o:Op:P:qs:SU:vVwx:X:Z";
-
-void add_program(CommandLine& line, ProgramSource::Kind kind, std::string text) {
-  line.programs.push_back({kind, std::move(text)});
-}
-
-Result<void> add_process(CommandLine& line, const std::string& argument) {
-  // A blank before it comes from scripts that pass "-p 123" as one word.
-  const std::size_t number = std::min(argument.find_first_not_of(' '), argument.size());
-  const auto pid = parse_number(argument.substr(number));
-  if (!pid || *pid < 1 || *pid > INT32_MAX) {
-    return fail(ErrorCode::Invalid, fmt::format("invalid pid: {}", argument));
-  }
-  line.processes.push_back(static_cast<std::int64_t>(*pid));
-  return {};
-}
-
-/// One of the tasks that exclude each other.
-Result<void> set_task(CommandLine& line, CommandLine::Task task) {
-  using Task = CommandLine::Task;
-  const bool other = line.task != Task::Trace && line.task != Task::CompileOnly;
-  if (other && line.task != task) {
-    return fail(ErrorCode::Usage, "only one of the [-AGhlV] options can be specified at a time");
-  }
-  line.task = task;
-  return {};
-}
-
-/// A letter that stands for one of dtrace's options, in that option's words.
-Result<void> letter_option(Settings& settings, int letter, std::string_view name,
-                           std::string_view value) {
-  auto done = apply_option(settings, name, value, OptionSource::CommandLine);
-  if (done) return {};
-  return fail(ErrorCode::Unsupported,
-              fmt::format("failed to set -{} {}: {}", static_cast<char>(letter), value,
-                          done.error().message));
-}
-
-/// The letters that take no argument.
-Result<void> flag_letter(CommandLine& line, int letter) {
-  using Task = CommandLine::Task;
-  Settings& settings = line.settings;
-  switch (letter) {
-    case 'a':
-    case 'A':
-      return fail(ErrorCode::Unsupported,
-                  fmt::format("-{}: there is no anonymous tracing here; to trace a boot, start the "
-                              "guest with --machine kvm",
-                              static_cast<char>(letter)));
-    case 'B': return {};  // how output is handed over; the same is printed
-    case 'C': settings.preprocessor.wanted = true; return {};
-    case 'd': settings.show_desugared = true; return {};
-    case 'e': line.task = line.task == Task::Trace ? Task::CompileOnly : line.task; return {};
-    case 'F': settings.flow_indent = true; return {};
-    case 'G': return set_task(line, Task::Objects);
-    case 'h': return set_task(line, Task::Header);
-    case 'H': settings.preprocessor.list_headers = true; return {};
-    case 'l': return set_task(line, Task::List);
-    case 'O': settings.print_all_aggregations = true; return {};
-    case 'q': settings.quiet = true; return {};
-    case 'S': settings.show_dif = true; return {};
-    case 'v': line.verbose = true; return {};
-    case 'V': return set_task(line, Task::Version);
-    case 'w': settings.destructive = true; return {};
-    default: settings.zero_matches = true; return {};  // Z
-  }
-}
 
 tl::unexpected<Error> illegal_letter(std::string_view letters) {
   return fail(ErrorCode::Usage,
@@ -101,45 +30,14 @@ tl::unexpected<Error> illegal_letter(std::string_view letters) {
 /// An option of two dashes that there is not, with the nearest one.
 tl::unexpected<Error> illegal_word(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
-  const std::string nearest = similar_name(name, long_options(), [](const LongOption& option) {
-    return std::string("--") + option.name;
-  });
+  std::vector<std::string> known;
+  for (const LineOption& option : line_options()) {
+    if (*option.word != 0) known.push_back(std::string("--") + option.word);
+  }
+  const std::string nearest = similar_name(name, known, std::identity());
   return fail(ErrorCode::Usage,
               fmt::format("illegal option {}{}", word,
                           nearest.empty() ? "; --help lists the options" : did_you_mean(nearest)));
-}
-
-/// Both are taken: there is the 64-bit data model only, and no objects are made.
-Result<void> word_size(int letter, std::string_view argument) {
-  if ((letter == '6' && argument == "4") || (letter == '3' && argument == "2")) return {};
-  return illegal_letter(fmt::format("{}{}", static_cast<char>(letter), argument));
-}
-
-Result<void> short_option(CommandLine& line, int letter, std::string argument) {
-  using Kind = ProgramSource::Kind;
-  Settings& settings = line.settings;
-  switch (letter) {
-    case 1: line.arguments.push_back(std::move(argument)); return {};
-    case '3':
-    case '6': return word_size(letter, argument);
-    case 'b': return letter_option(settings, letter, "bufsize", argument);
-    case 'c': line.commands.push_back(std::move(argument)); return {};
-    case 'D': return letter_option(settings, letter, "define", argument);
-    case 'f': add_program(line, Kind::Function, std::move(argument)); return {};
-    case 'i': add_program(line, Kind::Id, std::move(argument)); return {};
-    case 'I': return letter_option(settings, letter, "incdir", argument);
-    case 'L': return letter_option(settings, letter, "libdir", argument);
-    case 'm': add_program(line, Kind::Module, std::move(argument)); return {};
-    case 'n': add_program(line, Kind::Name, std::move(argument)); return {};
-    case 'o': line.output_file = std::move(argument); return {};
-    case 'p': return add_process(line, argument);
-    case 'P': add_program(line, Kind::Provider, std::move(argument)); return {};
-    case 's': add_program(line, Kind::Script, std::move(argument)); return {};
-    case 'U': return letter_option(settings, letter, "undef", argument);
-    case 'x': return apply_option_argument(settings, argument);
-    case 'X': return letter_option(settings, letter, "stdc", argument);
-    default: return flag_letter(line, letter);
-  }
 }
 
 Result<void> one_option(CommandLine& line, int letter, const char* word) {
@@ -154,11 +52,15 @@ Result<void> one_option(CommandLine& line, int letter, const char* word) {
     return is_letter ? illegal_letter(fmt::format("{}", static_cast<char>(optopt)))
                      : illegal_word(word);
   }
-  if (letter >= kFirstLongOption) {
-    const auto& option = long_options()[static_cast<std::size_t>(letter - kFirstLongOption)];
-    return option.set(line, argument);
+  if (letter == 1) {
+    line.arguments.push_back(std::move(argument));
+    return {};
   }
-  return short_option(line, letter, std::move(argument));
+  const auto options = line_options();
+  if (letter >= kFirstLongOption) {
+    return options[static_cast<std::size_t>(letter - kFirstLongOption)].set(line, argument);
+  }
+  return std::ranges::find(options, letter, &LineOption::letter)->set(line, argument);
 }
 
 /// `vms` takes nothing but a form of its output.
@@ -258,14 +160,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"clean", begin_clean},
-    {"compile", begin_task<CommandLine::Task::Save>},
-    {"examples", begin_examples},
-    {"help", begin_task<CommandLine::Task::Help>},
-    {"run", begin_run},
-    {"stats", begin_task<CommandLine::Task::Stats>},
-    {"vms", begin_task<CommandLine::Task::ListVms>},
-    {"why", begin_task<CommandLine::Task::Why>},
+#define COMMAND(name, value, set, help, manual) {name, set},
+#include "cli/options/options.def"
 };
 
 const Command* find_command(std::string_view name) {
@@ -357,12 +253,25 @@ void add_targets(CommandLine& line) {
   line.arguments.clear();
 }
 
+std::string letters_for_getopt() {
+  // "-": words that are no options come back in their order, so that they may stand anywhere.
+  // ":": a missing argument is told apart from an unknown letter.
+  std::string letters = "-:";
+  for (const LineOption& one : line_options()) {
+    if (one.letter == 0) continue;
+    letters += one.letter;
+    if (one.takes_argument) letters += ':';
+  }
+  return letters;
+}
+
 std::vector<option> long_options_for_getopt() {
   std::vector<option> options;
-  for (const LongOption& one : long_options()) {
-    const int value = kFirstLongOption + static_cast<int>(options.size());
+  int value = kFirstLongOption;
+  for (const LineOption& one : line_options()) {
     const int argument = one.takes_argument ? required_argument : no_argument;
-    options.push_back({one.name, argument, nullptr, value});
+    if (*one.word != 0) options.push_back({one.word, argument, nullptr, value});
+    ++value;
   }
   options.push_back({nullptr, 0, nullptr, 0});
   return options;
@@ -403,12 +312,13 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
   words.push_back(nullptr);
   const int count = static_cast<int>(arguments.size());
 
+  const std::string letters = letters_for_getopt();
   const std::vector<option> long_ones = long_options_for_getopt();
   opterr = 0;
   optind = 0;  // a fresh scan: tests parse more than one line in a process
   for (;;) {
     const int at = optind == 0 ? 1 : optind;
-    const int letter = getopt_long(count, words.data(), kLetters, long_ones.data(), nullptr);
+    const int letter = getopt_long(count, words.data(), letters.c_str(), long_ones.data(), nullptr);
     if (letter == -1) break;
     const char* word = at < count ? words[static_cast<std::size_t>(at)] : "";
     TRY(one_option(line, letter, word));

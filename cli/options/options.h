@@ -104,8 +104,4 @@ Result<CommandLine> parse_command_line(std::vector<std::string> arguments, Setti
 /// DTRACE_OPT_<NAME>=VALUE, DTRACE_DEBUG and _DTRACE_TESTING out of "NAME=VALUE" strings.
 Result<void> apply_environment(Settings& settings, const std::vector<std::string>& environment);
 
-/// usage_text() is the answer to a call without any word; --help prints help_text().
-std::string usage_text();
-std::string help_text();
-
 }  // namespace ringside::cli

@@ -133,7 +133,7 @@ TEST(CommandLine, OneLineForEachMistake) {
       {{"--imgae=x", "-n", "BEGIN"}, "illegal option --imgae=x; did you mean --image?"},
       {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
       {{"man", "-v"},
-       "no such command: man; there are clean compile examples help run stats vms why; a program "
+       "no such command: man; there are vms why stats clean examples compile run help; a program "
        "begins with -n or -s"},
       {{"-O", "json", "vms"},
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},

@@ -1,4 +1,5 @@
-// Settings: what -x, #pragma D option, setopt() and DTRACE_OPT_ variables can set, in one table.
+// Settings: what -x, #pragma D option, setopt() and DTRACE_OPT_ variables can set, by the rows of
+// options.def.
 // Does not: know the command line's own letters (options.h).
 #pragma once
 

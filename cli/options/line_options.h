@@ -1,5 +1,4 @@
-// The options of two dashes, in one table. The parser of the command line walks it, and so do the
-// tests of --help, of the manual and of the completions.
+// The letters and long options out of options.def, for the parser of the command line (options.cc).
 #pragma once
 
 #include <span>
@@ -10,13 +9,14 @@
 
 namespace ringside::cli {
 
-struct LongOption {
-  const char* name;
+struct LineOption {
+  char letter;       // 0: none
+  const char* word;  // without its dashes; "": none
   bool takes_argument;
   /// `argument` is empty where it takes none. Usage: no such value.
   Result<void> (*set)(CommandLine& line, const std::string& argument);
 };
 
-std::span<const LongOption> long_options();
+std::span<const LineOption> line_options();
 
 }  // namespace ringside::cli
