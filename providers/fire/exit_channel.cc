@@ -17,7 +17,7 @@ void ExitChannel::close(vmm::PausedMachine& machine) {
 
 void ExitChannel::on_doorbell(vmm::StoppedVcpu&, std::uint32_t value) {
   const FiringPause::VcpuThread handling;
-  if (routes_.traps) routes_.traps->shim.answer(value, routes_.traps->sink);
+  if (routes_.traps) routes_.traps->shim.answer(value, routes_.traps->handlers);
 }
 
 void ExitChannel::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {

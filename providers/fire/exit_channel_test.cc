@@ -172,7 +172,7 @@ TEST_F(Exits, TwoVcpusRingWhileTheFireThreadStopsTheMachineAgainAndAgain) {
   }
   for (unsigned n = 0; n < kSamples; ++n) {
     sampler.sample({.probe = {1}, .kind = TimerKind::Profile}, 0);
-    guest_.shim.poll(guest_.dispatcher);
+    guest_.shim.poll(guest_.handlers);
     guest_.shim.heartbeat();
   }
   for (std::thread& thread : threads) thread.join();

@@ -46,7 +46,7 @@ void FireLoop::open_traps() {
   if (!parts_.traps) return;
   for (unsigned n = 1; n < own_share().count; ++n) {
     const vmm::PollShare share{n, own_share().count};
-    pollers_.push_back(std::make_unique<Poller>(parts_.traps->shim, parts_.traps->sink, share));
+    pollers_.push_back(std::make_unique<Poller>(*parts_.traps, share));
   }
   parts_.traps->shim.activate();
 }
@@ -134,7 +134,7 @@ vmm::PollShare FireLoop::own_share() const {
 }
 
 bool FireLoop::pass(vmm::PollShare share) {
-  return parts_.traps && parts_.traps->shim.poll_share(parts_.traps->sink, share) != 0;
+  return parts_.traps && parts_.traps->shim.poll_share(parts_.traps->handlers, share) != 0;
 }
 
 void FireLoop::obey(Request request, std::uint64_t now) {

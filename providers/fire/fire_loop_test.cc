@@ -37,21 +37,21 @@ class FakeShim final : public vmm::Shim {
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
   Result<void> remove(vmm::PausedMachine&) override { return {}; }
   vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
-  unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
+  unsigned poll_share(const vmm::TrapHandlers& handlers, vmm::PollShare share) override {
     shares |= 1U << share.index;
     if (!raise) return 0;
     vmm::Trap trap;
     trap.address = GuestVirt(0x1000);
     trap.percpu_base = kernel_address(kPercpu0);
     trap.registers.cr3 = kRoot;
-    sink.on_trap(trap);
+    handlers.sink().on_trap(trap);
     ++polled;
     return 1;
   }
   void set_doorbell(std::uint16_t port) override { doorbell = port; }
-  void answer(std::uint32_t mailbox, vmm::TrapSink& sink) override {
+  void answer(std::uint32_t mailbox, const vmm::TrapHandlers& handlers) override {
     answered = mailbox;
-    poll(sink);
+    poll(handlers);
   }
   void heartbeat() override { ++beats; }
   bool quiescent() const override { return !raise; }
@@ -106,7 +106,7 @@ class Loop : public ::testing::Test {
   }
   FireLoopParts parts_with_guest() {
     FireLoopParts made = parts();
-    made.traps.emplace(ShimTraps{shim_, dispatcher_});
+    made.traps.emplace(ShimTraps{shim_, handlers_});
     made.gates = {&dispatcher_};
     made.sampler = &sampler_;
     return made;
@@ -122,6 +122,7 @@ class Loop : public ::testing::Test {
   LinuxContexts contexts_{2, memory_.memory(), kernel_};
   TrapDispatcher dispatcher_{
       kernel_, contexts_, sink_, clock_, {.added = {{GuestVirt(0x1000), {{kEntry}}}}}};
+  vmm::TrapHandlers handlers_{dispatcher_};
   VcpuContexts sample_contexts_{memory_.memory(), 2, LinuxGuest{kernel_, contexts_}};
   VcpuSampler sampler_{machine_, sample_contexts_, sink_, clock_, &shim_, nullptr};
 };

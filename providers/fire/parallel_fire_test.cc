@@ -96,10 +96,10 @@ TEST_F(ParallelFire, EveryRingFiresOnceOnItsVcpusThread) {
 
 TEST_F(ParallelFire, EveryTrapFiresOnceHoweverManyThreadsPoll) {
   {
-    const Poller first(guest_.shim, guest_.dispatcher, {0, 2}),
-        second(guest_.shim, guest_.dispatcher, {1, 2});
+    const Poller first({guest_.shim, guest_.handlers}, {0, 2}),
+        second({guest_.shim, guest_.handlers}, {1, 2});
     // Somebody else looks at everything, as where a bell was not heard.
-    const Poller both(guest_.shim, guest_.dispatcher, {});
+    const Poller both({guest_.shim, guest_.handlers}, {});
     run([](vmm::FakeStoppedVcpu&) {});
   }
 
@@ -119,7 +119,7 @@ TEST_F(ParallelFire, NothingFiresOnceTheGateIsClosedAndTurnsAreOver) {
     closed = true;
   });
   {
-    const Poller poller(guest_.shim, guest_.dispatcher, {});
+    const Poller poller({guest_.shim, guest_.handlers}, {});
     std::uint64_t after = 0;
     for (std::uint64_t n = 0; n < kTraps * 2; ++n) {
       if (closed) ++after;

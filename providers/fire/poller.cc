@@ -37,8 +37,7 @@ void sleep_ns(std::uint64_t duration) {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
 }
 
-Poller::Poller(vmm::Shim& shim, vmm::TrapSink& sink, vmm::PollShare share)
-    : shim_(shim), sink_(sink), share_(share) {
+Poller::Poller(const ShimTraps& traps, vmm::PollShare share) : traps_(traps), share_(share) {
   thread_ = start_firing_thread("ringside-poll", [this] { body(); });
 }
 
@@ -50,7 +49,7 @@ Poller::~Poller() {
 void Poller::body() {
   IdleWait wait;
   while (!stop_.load(std::memory_order_acquire)) {
-    if (shim_.poll_share(sink_, share_) != 0) {
+    if (traps_.shim.poll_share(traps_.handlers, share_) != 0) {
       wait.busy();
     } else if (const std::uint64_t pause = wait.idle(UINT64_MAX); pause != 0) {
       sleep_ns(pause);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "vmm/shim/shim.h"
+#include "providers/fire/shim_traps.h"
 
 namespace ringside::providers {
 
@@ -19,8 +19,8 @@ void sleep_ns(std::uint64_t duration);
 
 class Poller {
  public:
-  /// Both must outlive it. Runs until it is destroyed.
-  Poller(vmm::Shim& shim, vmm::TrapSink& sink, vmm::PollShare share);
+  /// Runs until it is destroyed.
+  Poller(const ShimTraps& traps, vmm::PollShare share);
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -28,8 +28,7 @@ class Poller {
  private:
   void body();
 
-  vmm::Shim& shim_;
-  vmm::TrapSink& sink_;
+  const ShimTraps traps_;
   const vmm::PollShare share_;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// A shim, and the sink that its traps go to. Fire context: as Shim and TrapSink say.
+// A shim, and who handles its traps. Fire context: as Shim and TrapHandlers say.
 #pragma once
 
 #include "vmm/shim/shim.h"
@@ -8,7 +8,7 @@ namespace ringside::providers {
 /// Both must outlive the ShimTraps.
 struct ShimTraps {
   vmm::Shim& shim;
-  vmm::TrapSink& sink;
+  const vmm::TrapHandlers& handlers;
 };
 
 }  // namespace ringside::providers

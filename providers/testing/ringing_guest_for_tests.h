@@ -19,7 +19,7 @@ struct RingingGuest {
   /// The dispatcher is open; the channel, which also leads to `events`, is not.
   RingingGuest(ProbeSink& sink, dif::ProbeId probe, VcpuEventSink* events = nullptr)
       : dispatcher(kernel, contexts, sink, clock, {.added = {{kPlace, {probe}}}}),
-        channel(exits, {.traps = ShimTraps{shim, dispatcher}, .events = events}) {
+        channel(exits, {.traps = ShimTraps{shim, handlers}, .events = events}) {
     FakeKernel::write_task(memory);
     (void)shim.add_entry(kPlace, *shim.allocate_slot(8));
     for (unsigned vcpu = 0; vcpu < kVcpus; ++vcpu) {
@@ -43,6 +43,7 @@ struct RingingGuest {
   GuestClock clock{TickRate(1'000'000'000), {&stop_times, kVcpus, 1}};
   LinuxContexts contexts{kVcpus, memory.memory(), kernel};
   TrapDispatcher dispatcher;
+  vmm::TrapHandlers handlers{dispatcher};
   vmm::FakeVcpuExits exits;
   ExitChannel channel;
 };

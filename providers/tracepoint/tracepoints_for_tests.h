@@ -127,9 +127,9 @@ class FakeShim : public vmm::Shim {
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
   Result<void> remove(vmm::PausedMachine&) override { return {}; }
   vmm::ShimPlace place() const override { return {kSlots, kSlotBytes, kSlots, kSlotBytes}; }
-  unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
+  unsigned poll_share(const vmm::TrapHandlers&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
-  void answer(std::uint32_t, vmm::TrapSink&) override {}
+  void answer(std::uint32_t, const vmm::TrapHandlers&) override {}
   void heartbeat() override {}
   bool quiescent() const override { return true; }
   vmm::TrapsUnderWay under_way() const override { return {}; }
@@ -155,6 +155,10 @@ class FakeShim : public vmm::Shim {
 
  private:
   std::uint64_t used_ = 0;
+};
+
+struct NoSink final : vmm::TrapSink {
+  void on_trap(const vmm::Trap&) override {}
 };
 
 class FakeKernel : public guest_linux::InertKernel {

@@ -63,14 +63,14 @@ class DeferredShim final : public vmm::Shim {
     return shim_ ? shim_->remove(machine) : Result<void>();
   }
   vmm::ShimPlace place() const override { return shim_ ? shim_->place() : vmm::ShimPlace(); }
-  unsigned poll_share(vmm::TrapSink& sink, vmm::PollShare share) override {
-    return shim_ ? shim_->poll_share(sink, share) : 0;
+  unsigned poll_share(const vmm::TrapHandlers& handlers, vmm::PollShare share) override {
+    return shim_ ? shim_->poll_share(handlers, share) : 0;
   }
   void set_doorbell(std::uint16_t port) override {
     if (shim_) shim_->set_doorbell(port);
   }
-  void answer(std::uint32_t mailbox, vmm::TrapSink& sink) override {
-    if (shim_) shim_->answer(mailbox, sink);
+  void answer(std::uint32_t mailbox, const vmm::TrapHandlers& handlers) override {
+    if (shim_) shim_->answer(mailbox, handlers);
   }
   void heartbeat() override {
     if (shim_) shim_->heartbeat();

@@ -1,6 +1,5 @@
 #include "providers/tracer/hardware_breakpoint_watch.h"
 
-#include "providers/dispatch/firing_pause.h"
 #include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
@@ -26,8 +25,6 @@ Result<void> HardwareBreakpointWatch::prepare() {
 }
 
 void HardwareBreakpointWatch::on_trap(const vmm::Trap& trap) {
-  if (next_ != nullptr) next_->on_trap(trap);
-  if (trap.address != place_ || FiringPause::VcpuThread::is_this()) return;
   const GuestVirt event(trap.registers.*arch::kArgumentRegisters[0]);
   const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
   const auto at = load<std::uint64_t>(reader, event.wrapping_add(address_at_));

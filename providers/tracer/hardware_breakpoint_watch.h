@@ -8,8 +8,7 @@
 //     a task's own breakpoint, whenever that task runs
 //
 // Used by the tracer of a running kernel, where there may be jumps. Threads: on_trap() on those
-// that poll, the others on the session's. Fire context: needs_poller() yes. on_trap() at its place
-// may pause the machine, as KprobeWatch does.
+// that poll, the others on the session's. Fire context: no; on_trap() may pause the machine.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +18,11 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 
-class HardwareBreakpointWatch final : public vmm::TrapSink {
+class HardwareBreakpointWatch final : public vmm::TrapWatch {
  public:
   /// All must outlive it.
   HardwareBreakpointWatch(vmm::Machine& machine, guest_linux::Kernel& kernel,
@@ -33,20 +32,17 @@ class HardwareBreakpointWatch final : public vmm::TrapSink {
   /// Makes its own tracepoint; none in a kernel without hardware breakpoints. Unsupported, with the
   /// reason, when none can stand where it has to.
   Result<void> prepare();
-  /// All traps go on to `next`, which must outlive them.
-  void forward_to(vmm::TrapSink& next) { next_ = &next; }
+  /// After prepare(): from now on the traps at its place come here.
+  void add_to(vmm::TrapHandlers& handlers) {
+    if (place_) handlers.add(*place_, *this);
+  }
 
   void on_trap(const vmm::Trap& trap) override;
-  bool needs_poller(GuestVirt address) const override {
-    return address == place_ || next_->needs_poller(address);
-  }
-  bool keeps(const vmm::Trap& trap) override { return next_->keeps(trap); }
 
  private:
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   TracepointTable& table_;
-  vmm::TrapSink* next_ = nullptr;
   std::optional<GuestVirt> place_;
   std::uint32_t address_at_ = 0;  // where in struct perf_event
 };

@@ -29,11 +29,6 @@ struct DebugKernel final : tracepoint_fakes::FakeKernel {
 /// One function with a jump of ours over push and lea, and the kernel's that sets breakpoints.
 class WatchOfHardwareBreakpoints : public testing::Test {
  protected:
-  struct Next final : vmm::TrapSink {
-    void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
-    std::vector<GuestVirt> traps;
-  };
-
   WatchOfHardwareBreakpoints() {
     machine_.put(0x000,
                  disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
@@ -45,7 +40,6 @@ class WatchOfHardwareBreakpoints : public testing::Test {
     table_->use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
                       [](auto&, auto) { return false; });
     watch_.emplace(machine_, kernel_, *table_);
-    watch_->forward_to(next_);
     EXPECT_TRUE(table_->examine_and_add(at(kJumping)));
     const auto prepared = watch_->prepare();
     EXPECT_TRUE(prepared) << prepared.error().message;
@@ -67,7 +61,6 @@ class WatchOfHardwareBreakpoints : public testing::Test {
   tracepoint_fakes::FakeMachine machine_;
   tracepoint_fakes::FakeShim shim_;
   DebugKernel kernel_;
-  Next next_;
   std::optional<TracepointTable> table_;
   std::optional<HardwareBreakpointWatch> watch_;
 };
@@ -78,7 +71,6 @@ TEST_F(WatchOfHardwareBreakpoints, AJumpThatHasDisplacedThePlaceBecomesAnInt3) {
   EXPECT_EQ(table_->jumps(), 0u);
   EXPECT_EQ(machine_.text(kJumping), std::byte{0xcc});
   EXPECT_EQ(machine_.text(kCovered), std::byte{0x48});
-  EXPECT_EQ(next_.traps, std::vector{at(kInstaller + kFtraceSite)}) << "all go on";
 }
 
 TEST_F(WatchOfHardwareBreakpoints, OthersAndLiesStopNobody) {
@@ -94,9 +86,14 @@ TEST_F(WatchOfHardwareBreakpoints, OthersAndLiesStopNobody) {
   EXPECT_EQ(machine_.vcpus().pauses().count, pauses);
 }
 
-TEST_F(WatchOfHardwareBreakpoints, ItsPlaceNeedsAThreadThatPolls) {
-  EXPECT_TRUE(watch_->needs_poller(at(kInstaller + kFtraceSite)));
-  EXPECT_FALSE(watch_->needs_poller(at(kJumping)));
+TEST_F(WatchOfHardwareBreakpoints, TakesTheTrapsWhereTheKernelSetsOne) {
+  tracepoint_fakes::NoSink sink;
+  vmm::TrapHandlers handlers(sink);
+
+  watch_->add_to(handlers);
+
+  EXPECT_EQ(handlers.watches_at(at(kInstaller + kFtraceSite)).size(), 1u);
+  EXPECT_TRUE(handlers.watches_at(at(kJumping)).empty());
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <sys/eventfd.h>
 
-#include <algorithm>
-
 #include "providers/fire/host_clock.h"
 #include "providers/tracer/watched_entry.h"
 
@@ -15,17 +13,16 @@ HibernationWatch::HibernationWatch(std::uint64_t timeout)
 Result<void> HibernationWatch::prepare(const guest_linux::Kernel& kernel, TracepointTable& table) {
   for (const char* function : {"hibernate", "hibernation_snapshot"}) {
     const auto* const symbol = kernel.symbols().find(function, "vmlinux");
-    if (symbol != nullptr) watch(TRY(watch_entry(table, kernel, *symbol)));
+    if (symbol != nullptr) places_.push_back(TRY(watch_entry(table, kernel, *symbol)));
   }
   return {};
 }
 
-bool HibernationWatch::needs_poller(GuestVirt address) const {
-  return std::ranges::find(places_, address) != places_.end() || next_->needs_poller(address);
+void HibernationWatch::add_to(vmm::TrapHandlers& handlers) {
+  for (const GuestVirt place : places_) handlers.add(place, *this);
 }
 
-bool HibernationWatch::keeps(const vmm::Trap& trap) {
-  if (std::ranges::find(places_, trap.address) == places_.end()) return next_->keeps(trap);
+bool HibernationWatch::keeps(const vmm::Trap&) {
   const std::uint64_t now = monotonic_ns();
   std::uint64_t since = 0;
   if (since_.compare_exchange_strong(since, now, std::memory_order_relaxed)) {

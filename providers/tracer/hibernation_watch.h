@@ -5,8 +5,7 @@
 // Places (kernel/power): hibernate(), before tasks are frozen, and hibernation_snapshot(), to which
 // /dev/snapshot leads too, before the image is made.
 // Used by the tracer of a running kernel, of guests that outlive us.
-// Threads: keeps() and on_trap() on those that poll, the others on the session's. Fire context:
-// keeps() and needs_poller() yes.
+// Threads: keeps() on those that poll, the others on the session's. Fire context: keeps() yes.
 #pragma once
 
 #include <atomic>
@@ -16,11 +15,11 @@
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 
-class HibernationWatch final : public vmm::TrapSink {
+class HibernationWatch final : public vmm::TrapWatch {
  public:
   /// The vCPU is kept no longer than this, in nanoseconds: interrupts are off meanwhile.
   static constexpr std::uint64_t kTimeout = 5'000'000'000;
@@ -30,13 +29,9 @@ class HibernationWatch final : public vmm::TrapSink {
   /// Makes its own tracepoints; none where the kernel cannot do that at all. Unsupported, with the
   /// reason, when none can stand where one has to.
   Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
-  /// The same for tests, where a place is known.
-  void watch(GuestVirt place) { places_.push_back(place); }
-  /// All traps go on to `next`, which must outlive them.
-  void forward_to(vmm::TrapSink& next) { next_ = &next; }
+  /// After prepare(): from now on the traps at its places come here.
+  void add_to(vmm::TrapHandlers& handlers);
 
-  void on_trap(const vmm::Trap& trap) override { next_->on_trap(trap); }
-  bool needs_poller(GuestVirt address) const override;
   bool keeps(const vmm::Trap& trap) override;
 
   /// Readable once somebody is kept, or was.
@@ -47,7 +42,6 @@ class HibernationWatch final : public vmm::TrapSink {
 
  private:
   std::vector<GuestVirt> places_;  // complete before the first trap
-  vmm::TrapSink* next_ = nullptr;
   const UniqueFd event_;
   const std::uint64_t timeout_;
   std::atomic<std::uint64_t> since_{0};  // by the host's clock; 0: not yet

@@ -3,21 +3,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <vector>
+#include "providers/tracepoint/tracepoints_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
 constexpr GuestVirt kHibernate(0xffff'ffff'8112'3404), kHibernationSnapshot(0xffff'ffff'8112'5404);
-constexpr GuestVirt kOtherTrap(0xffff'ffff'8112'3500);
-
-class KeepingNext final : public vmm::TrapSink {
- public:
-  void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
-  bool needs_poller(GuestVirt address) const override { return address == kOtherTrap; }
-  bool keeps(const vmm::Trap& trap) override { return trap.address == kOtherTrap; }
-  std::vector<GuestVirt> traps;
-};
 
 vmm::Trap trap(GuestVirt at) {
   return {at, 1, GuestVirt(), {}};
@@ -29,11 +20,7 @@ bool is_told(const HibernationWatch& watch) {
 }
 
 TEST(HibernationWatch, KeepsWhoSuspendsTheGuestUntilItEnds) {
-  KeepingNext next;
   HibernationWatch watch(UINT64_MAX);
-  watch.forward_to(next);
-  watch.watch(kHibernate);
-  watch.watch(kHibernationSnapshot);
   EXPECT_FALSE(watch.has_begun());
   EXPECT_FALSE(is_told(watch));
 
@@ -48,29 +35,37 @@ TEST(HibernationWatch, KeepsWhoSuspendsTheGuestUntilItEnds) {
 }
 
 TEST(HibernationWatch, KeepsNobodyForLong) {
-  KeepingNext next;
   HibernationWatch watch(0);
-  watch.forward_to(next);
-  watch.watch(kHibernate);
 
   EXPECT_FALSE(watch.keeps(trap(kHibernate)));
 
   EXPECT_TRUE(watch.has_begun());
 }
 
-TEST(HibernationWatch, LeavesAllElseToTheNext) {
-  KeepingNext next;
+TEST(HibernationWatch, StandsWhereTheKernelBeginsAndWhereItMakesTheImage) {
+  constexpr std::uint64_t kHead = 5;  // the ftrace nop
+  tracepoint_fakes::FakeMachine machine;
+  tracepoint_fakes::FakeShim shim;
+  tracepoint_fakes::FakeKernel kernel;
+  tracepoint_fakes::NoSink sink;
+  for (const std::uint64_t offset : {0x000, 0x080, 0x100}) {
+    machine.put(offset, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+  }
+  kernel.name(
+      {{0x000, "hibernate"}, {0x080, "other"}, {0x100, "hibernation_snapshot"}, {0x180, "end"}});
+  TracepointTable table(machine, shim, kernel);
+  vmm::TrapHandlers handlers(sink);
   HibernationWatch watch;
-  watch.forward_to(next);
-  watch.watch(kHibernate);
 
-  EXPECT_TRUE(watch.keeps(trap(kOtherTrap)));
-  EXPECT_TRUE(watch.needs_poller(kOtherTrap));
-  EXPECT_TRUE(watch.needs_poller(kHibernate));
-  EXPECT_FALSE(watch.needs_poller(kHibernationSnapshot));
-  watch.on_trap(trap(kHibernate));
+  const auto prepared = watch.prepare(kernel, table);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  watch.add_to(handlers);
 
-  EXPECT_EQ(next.traps, std::vector<GuestVirt>{kHibernate});
+  const auto at = [](std::uint64_t offset) { return tracepoint_fakes::kText.wrapping_add(offset); };
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_EQ(handlers.watches_at(at(kHead)).size(), 1u);
+  EXPECT_EQ(handlers.watches_at(at(0x100 + kHead)).size(), 1u);
+  EXPECT_TRUE(handlers.watches_at(at(0x080 + kHead)).empty());
   EXPECT_FALSE(watch.has_begun());
 }
 

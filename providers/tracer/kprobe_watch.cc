@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "providers/dispatch/firing_pause.h"
 #include "providers/fire/host_clock.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracer/watched_entry.h"
@@ -63,14 +62,12 @@ Result<void> KprobeWatch::watch_end() {
   return {};
 }
 
-bool KprobeWatch::needs_poller(GuestVirt address) const {
-  return std::ranges::find(ends_, address) != ends_.end() ||
-         std::ranges::find(readers_, address, &Place::address) != readers_.end();
+void KprobeWatch::add_to(vmm::TrapHandlers& handlers) {
+  for (const Place& reader : readers_) handlers.add(reader.address, *this);
+  for (const GuestVirt end : ends_) handlers.add(end, *this);
 }
 
 void KprobeWatch::on_trap(const vmm::Trap& trap) {
-  if (next_ != nullptr) next_->on_trap(trap);
-  if (FiringPause::VcpuThread::is_this()) return;  // it cannot pause the machine
   if (std::ranges::find(ends_, trap.address) != ends_.end()) {
     const std::lock_guard lock(lock_);
     step_back();

@@ -7,10 +7,9 @@
 //   arch_prepare_kprobe(struct kprobe *), arch_prepare_optimized_kprobe(struct optimized_kprobe *):
 //     called with the lock of kprobes held, before the text is read
 //   register_kprobe(): its ways out
-// Used by the tracer of a running kernel, before the dispatcher.
+// Used by the tracer of a running kernel.
 // Threads: on_trap() on those that poll, catch_up() on the fire thread, the others on the
-// session's. Fire context: needs_poller() yes. on_trap() at one of these places pauses the machine,
-// as firing_pause.h may; elsewhere it only passes the trap on.
+// session's. Fire context: no; on_trap() pauses the machine, as firing_pause.h may.
 #pragma once
 
 #include <atomic>
@@ -24,11 +23,11 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 
-class KprobeWatch final : public vmm::TrapSink {
+class KprobeWatch final : public vmm::TrapWatch {
  public:
   /// All must outlive it.
   KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TracepointTable& table);
@@ -36,11 +35,10 @@ class KprobeWatch final : public vmm::TrapSink {
   /// Makes its own tracepoints; none in a kernel without kprobes. Unsupported, with the reason,
   /// when none can stand where they have to.
   Result<void> prepare();
-  /// All traps go on to `next`, which must outlive them.
-  void forward_to(vmm::TrapSink& next) { next_ = &next; }
+  /// After prepare(): from now on the traps at its places come here.
+  void add_to(vmm::TrapHandlers& handlers);
 
   void on_trap(const vmm::Trap& trap) override;
-  bool needs_poller(GuestVirt address) const override;
   /// Lets those come back that could not so far. Whether some still cannot: then soon again.
   bool catch_up();
 
@@ -67,7 +65,6 @@ class KprobeWatch final : public vmm::TrapSink {
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   TracepointTable& table_;
-  vmm::TrapSink* next_ = nullptr;
   std::vector<Place> readers_;
   std::vector<GuestVirt> ends_;
   std::uint32_t addr_at_ = 0;  // of `addr` in struct kprobe

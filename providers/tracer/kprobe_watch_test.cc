@@ -15,12 +15,6 @@ constexpr std::uint64_t kHeadBytes = 5, kProbed = kHeadBytes, kWayOut = kWhole +
 constexpr std::uint64_t kNewKprobe = 0x102000, kUnmapped = 0x4000'0000;
 constexpr std::byte kInt3{0xcc}, kPush{0x55};
 
-class Next final : public vmm::TrapSink {
- public:
-  void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
-  std::vector<GuestVirt> traps;
-};
-
 /// Functions of three instructions: ftrace nop, push rbp, ret.
 class WatchOfKprobes : public ::testing::Test {
  protected:
@@ -40,7 +34,6 @@ class WatchOfKprobes : public ::testing::Test {
                   {0x380, "end"}});
     table_.emplace(machine_, shim_, kernel_);
     watch_.emplace(machine_, kernel_, *table_);
-    watch_->forward_to(next_);
     add(at(kProbed));
     const auto prepared = watch_->prepare();
     EXPECT_TRUE(prepared) << prepared.error().message;
@@ -75,7 +68,6 @@ class WatchOfKprobes : public ::testing::Test {
   tracepoint_fakes::FakeMachine machine_;
   tracepoint_fakes::FakeShim shim_;
   tracepoint_fakes::FakeKernel kernel_;
-  Next next_;
   std::optional<TracepointTable> table_;
   std::optional<KprobeWatch> watch_;
 };
@@ -148,19 +140,17 @@ TEST_F(WatchOfKprobes, ThoseThatCannotComeBackYetComeWithUpkeep) {
   EXPECT_EQ(watch_->take_away().times, 1u);
 }
 
-TEST_F(WatchOfKprobes, AllTrapsGoOnToTheNext) {
-  trap(kProbed);
-  prepare_kprobe(at(kProbed));
-  trap(kWayOut);
+TEST_F(WatchOfKprobes, TakesTheTrapsWhereTheKernelPreparesOneAndWhereItIsDone) {
+  tracepoint_fakes::NoSink sink;
+  vmm::TrapHandlers handlers(sink);
 
-  EXPECT_EQ(next_.traps, (std::vector{at(kProbed), at(kReader + kHeadBytes), at(kWayOut)}));
-}
+  watch_->add_to(handlers);
 
-TEST_F(WatchOfKprobes, OnlyItsOwnPlacesNeedAThreadThatPolls) {
   for (const std::uint64_t place : {kReader + kHeadBytes, kOptimizer + kHeadBytes, kWayOut}) {
-    EXPECT_TRUE(watch_->needs_poller(at(place))) << place;
+    ASSERT_EQ(handlers.watches_at(at(place)).size(), 1u) << place;
+    EXPECT_EQ(handlers.watches_at(at(place)).front().watch, &*watch_) << place;
   }
-  EXPECT_FALSE(watch_->needs_poller(at(kProbed)));
+  EXPECT_TRUE(handlers.watches_at(at(kProbed)).empty());
 }
 
 }  // namespace

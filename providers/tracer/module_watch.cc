@@ -25,12 +25,11 @@ Result<void> ModuleWatch::prepare(const guest_linux::Kernel& kernel, TracepointT
   if (symbol == nullptr) {
     return fail(ErrorCode::Unsupported, "the kernel has no function do_init_module");
   }
-  watch(TRY(watch_entry(table, kernel, *symbol)));
+  place_ = TRY(watch_entry(table, kernel, *symbol));
   return {};
 }
 
 bool ModuleWatch::keeps(const vmm::Trap& trap) {
-  if (trap.address != place_) return next_->keeps(trap);
   const GuestVirt structure(trap.registers.*arch::kArgumentRegisters[0]);
   const std::lock_guard lock(lock_);
   if (ended_) return false;

@@ -3,9 +3,8 @@
 // Place (kernel/module/main.c, before 5.19 kernel/module.c):
 //   do_init_module(struct module *): the module's text is final, its jump labels, static calls and
 //     alternatives are patched and its symbols can be read; its init is about to be called.
-// Used by the tracer of a running kernel, as the first that each trap goes to.
-// Threads: keeps() and on_trap() on those that poll, the others on the session's. Fire context:
-// keeps() and needs_poller() yes.
+// Used by the tracer of a running kernel.
+// Threads: keeps() on those that poll, the others on the session's. Fire context: keeps() yes.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@
 #include "vmm/base/brief_lock.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 
-class ModuleWatch final : public vmm::TrapSink {
+class ModuleWatch final : public vmm::TrapWatch {
  public:
   /// A vCPU is kept no longer than this, in nanoseconds: interrupts are off meanwhile, and a
   /// guest's watchdogs wait for 20 s and more.
@@ -32,15 +31,9 @@ class ModuleWatch final : public vmm::TrapSink {
 
   /// Makes its own tracepoint. Unsupported, with the reason, when none can stand where it has to.
   Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
-  /// The same for tests, where the place is known.
-  void watch(GuestVirt place) { place_ = place; }
-  /// All traps go on to `next`, which must outlive them.
-  void forward_to(vmm::TrapSink& next) { next_ = &next; }
+  /// After prepare(): from now on the traps at its place come here.
+  void add_to(vmm::TrapHandlers& handlers) { handlers.add(place_, *this); }
 
-  void on_trap(const vmm::Trap& trap) override { next_->on_trap(trap); }
-  bool needs_poller(GuestVirt address) const override {
-    return address == place_ || next_->needs_poller(address);
-  }
   bool keeps(const vmm::Trap& trap) override;
 
   /// Readable while somebody waits to be taken.
@@ -63,8 +56,7 @@ class ModuleWatch final : public vmm::TrapSink {
     bool has_gone_on = false;
   };
 
-  std::optional<GuestVirt> place_;
-  vmm::TrapSink* next_ = nullptr;
+  GuestVirt place_;
   const UniqueFd event_;
   const std::uint64_t timeout_;
 

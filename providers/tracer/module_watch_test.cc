@@ -3,29 +3,19 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <vector>
+#include "providers/tracepoint/tracepoints_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
-constexpr GuestVirt kPlace(0xffff'ffff'8112'3404), kElsewhere(0xffff'ffff'8112'3500);
+constexpr GuestVirt kPlace(0xffff'ffff'8112'3404);
 constexpr GuestVirt kFirst(0xffff'ffff'c012'3000), kSecond(0xffff'ffff'c045'6000);
-
-class PolledNext final : public vmm::TrapSink {
- public:
-  void on_trap(const vmm::Trap& trap) override { traps.push_back(trap.address); }
-  bool needs_poller(GuestVirt address) const override { return address == kElsewhere; }
-  std::vector<GuestVirt> traps;
-};
 
 class Watch : public ::testing::Test {
  protected:
-  explicit Watch(std::uint64_t timeout = UINT64_MAX) : watch_(timeout) {
-    watch_.forward_to(next_);
-    watch_.watch(kPlace);
-  }
-  static vmm::Trap trap(GuestVirt structure, std::uint64_t tsc, GuestVirt at = kPlace) {
-    vmm::Trap trap{at, tsc, GuestVirt(), {}};
+  explicit Watch(std::uint64_t timeout = UINT64_MAX) : watch_(timeout) {}
+  static vmm::Trap trap(GuestVirt structure, std::uint64_t tsc) {
+    vmm::Trap trap{kPlace, tsc, GuestVirt(), {}};
     trap.registers.rdi = structure.raw();
     return trap;
   }
@@ -34,7 +24,6 @@ class Watch : public ::testing::Test {
     return ::poll(&event, 1, 0) == 1;
   }
 
-  PolledNext next_;
   ModuleWatch watch_;
 };
 
@@ -92,17 +81,25 @@ TEST_F(Watch, ADifferentOneAtTheSamePlaceIsNotLetGoForTheFormer) {
   EXPECT_EQ(watch_.take(), kFirst);
 }
 
-TEST_F(Watch, AllOtherTrapsAreTheNextOnes) {
-  EXPECT_FALSE(watch_.keeps(trap(kFirst, 1, kElsewhere)));
-  EXPECT_FALSE(is_told());
-  EXPECT_TRUE(watch_.needs_poller(kPlace));
-  EXPECT_TRUE(watch_.needs_poller(kElsewhere));
-  EXPECT_FALSE(watch_.needs_poller(kFirst));
+TEST_F(Watch, StandsWhereTheKernelIsAboutToRunAModulesInit) {
+  constexpr std::uint64_t kLoader = 0x100, kHead = 5;  // behind the ftrace nop
+  tracepoint_fakes::FakeMachine machine;
+  tracepoint_fakes::FakeShim shim;
+  tracepoint_fakes::FakeKernel kernel;
+  tracepoint_fakes::NoSink sink;
+  machine.put(kLoader, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+  kernel.name({{0, "other"}, {kLoader, "do_init_module"}, {0x180, "end"}});
+  TracepointTable table(machine, shim, kernel);
+  vmm::TrapHandlers handlers(sink);
 
-  watch_.on_trap(trap(kFirst, 1, kElsewhere));
-  watch_.on_trap(trap(kFirst, 1));
+  const auto prepared = watch_.prepare(kernel, table);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  watch_.add_to(handlers);
 
-  EXPECT_EQ(next_.traps, (std::vector{kElsewhere, kPlace})) << "a probe may stand there, too";
+  const GuestVirt place = tracepoint_fakes::kText.wrapping_add(kLoader + kHead);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(handlers.watches_at(place).size(), 1u);
+  EXPECT_TRUE(handlers.watches_at(tracepoint_fakes::kText.wrapping_add(kHead)).empty());
 }
 
 TEST_F(Watch, KeepsNobodyOnceItHasEnded) {

@@ -54,7 +54,13 @@ class RunningKernelTracer::Trace final : public KernelTrace {
                   tracer.machine_.memory(), tracer.kernel_,
                   LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
                                     .shim = tracer.shim_.installed()}),
-        dispatcher_(tracer.kernel_, contexts_, sink, clock, tracer.points_.take_first()) {}
+        dispatcher_(tracer.kernel_, contexts_, sink, clock, tracer.points_.take_first()),
+        handlers_(dispatcher_) {
+    if (tracer.kprobes_) tracer.kprobes_->add_to(handlers_);
+    if (tracer.modules_) tracer.modules_->add_to(handlers_);
+    if (tracer.hardware_) tracer.hardware_->add_to(handlers_);
+    if (tracer.hibernation_) tracer.hibernation_->add_to(handlers_);
+  }
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
   ~Trace() override { disarm(); }
@@ -65,21 +71,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
                  LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (tracer_.table_.size() == 0) return traps;
-    tracer_.kprobes_->forward_to(dispatcher_);
-    vmm::TrapSink* first = &*tracer_.kprobes_;
-    if (tracer_.modules_) {
-      tracer_.modules_->forward_to(*first);
-      first = &*tracer_.modules_;
-    }
-    if (tracer_.hardware_) {
-      tracer_.hardware_->forward_to(*first);
-      first = &*tracer_.hardware_;
-    }
-    if (tracer_.hibernation_) {
-      tracer_.hibernation_->forward_to(*first);
-      first = &*tracer_.hibernation_;
-    }
-    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *first});
+    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), handlers_});
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
     return traps;
@@ -177,6 +169,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<StackTables> stack_tables_;  // only if a stack may be followed
   LinuxContexts contexts_;
   TrapDispatcher dispatcher_;
+  vmm::TrapHandlers handlers_;  // the dispatcher, and the watches
   bool armed_ = false, began_ = false;
   bool taken_ = false;              // a module waits for us
   std::uint64_t armed_at_end_ = 0;  // how many places were, before disarm()

@@ -129,9 +129,9 @@ class TableShim final : public vmm::Shim {
   Result<void> retire(vmm::PausedMachine&) override { return {}; }
   Result<void> remove(vmm::PausedMachine&) override { return {}; }
   vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
-  unsigned poll_share(vmm::TrapSink&, vmm::PollShare) override { return 0; }
+  unsigned poll_share(const vmm::TrapHandlers&, vmm::PollShare) override { return 0; }
   void set_doorbell(std::uint16_t) override {}
-  void answer(std::uint32_t, vmm::TrapSink&) override {}
+  void answer(std::uint32_t, const vmm::TrapHandlers&) override {}
   void heartbeat() override {}
   bool quiescent() const override { return true; }
   vmm::ShimCounters counters() const override { return {}; }

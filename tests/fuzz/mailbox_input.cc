@@ -135,13 +135,13 @@ void host_step(InstalledShim& shim, SharedData& data, FuzzScript& script) {
   const auto what = script.take<std::uint8_t>();
   switch (what % 8) {
     case 0: data.step(); break;
-    case 1: shim.answer(script.take<std::uint32_t>(), data); break;
+    case 1: shim.answer(script.take<std::uint32_t>(), TrapHandlers(data)); break;
     case 2: shim.heartbeat(); break;
     case 3: what / 8 % 2 == 0 ? shim.activate() : shim.deactivate(); break;
     case 4: shim.disable_entry(tracepoint(what / 8)); break;
     case 5: ask(shim, 0xffff'8880'0000'0000 + what / 8 * 0x1000); break;
     case 6: shim.set_doorbell(what); break;
-    default: CHECK(shim.poll(data) <= SHIM_MAILBOXES);
+    default: CHECK(shim.poll(TrapHandlers(data)) <= SHIM_MAILBOXES);
   }
 }
 
@@ -162,8 +162,8 @@ void race(InstalledShim& shim, SharedData& data, std::span<std::byte> boxes,
     }
   });
   for (unsigned n = 0; n < kLooks; ++n) {
-    CHECK(shim.poll(data) <= SHIM_MAILBOXES);
-    shim.answer(n, data);
+    CHECK(shim.poll(TrapHandlers(data)) <= SHIM_MAILBOXES);
+    shim.answer(n, TrapHandlers(data));
     ask(shim, 0xffff'8880'0000'0000);
     shim.heartbeat();
   }

@@ -83,11 +83,12 @@ class Server final : public vmm::TrapSink {
   void serve() {
     for (unsigned n = 0; !over_; ++n) {
       if (n % 256 == 0) shim_.heartbeat();
-      if (shim_.poll(*this) == 0) std::this_thread::yield();
+      if (shim_.poll(handlers_) == 0) std::this_thread::yield();
     }
   }
 
   vmm::Shim& shim_;
+  const vmm::TrapHandlers handlers_{*this};
   std::atomic<bool> over_{false};
   std::thread thread_;
 };

@@ -141,7 +141,7 @@ class CopiedTraps : public testing::Test {
     shim_.heartbeat();
     const unsigned before = others_->reads;
     raise();
-    EXPECT_EQ(shim_.poll(evaluation_), 1u);
+    EXPECT_EQ(shim_.poll(handlers_), 1u);
     EXPECT_TRUE(is_answered());
     return others_->reads - before;
   }
@@ -151,6 +151,7 @@ class CopiedTraps : public testing::Test {
   GuestMemory memory_;
   InstalledShim shim_;
   Evaluation evaluation_;
+  const TrapHandlers handlers_{evaluation_};
   std::vector<std::uint64_t> seen_;
   bool readable_ = false;
 };
@@ -198,7 +199,7 @@ TEST_F(CopiedTraps, AreServedWithoutALookAtTheShimAfterAHeartbeat) {
 
   std::this_thread::sleep_for(ShimPresence::kSeenFor);
   raise();
-  EXPECT_EQ(shim_.poll(evaluation_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
 
   EXPECT_EQ(others_->last_parts, 4u) << "control page, header and gate";
 }
@@ -211,7 +212,7 @@ TEST_F(CopiedTraps, BringTheirTaskAlong) {
   for (unsigned n = 0; n < 3; ++n) {
     raise(0);
     raise(1);
-    EXPECT_EQ(shim_.poll(evaluation_), 2u);
+    EXPECT_EQ(shim_.poll(handlers_), 2u);
 
     ASSERT_TRUE(evaluation_.traps[2 * n].task) << n;
     const TrappedTask& task = *evaluation_.traps[2 * n].task;
@@ -229,7 +230,7 @@ TEST_F(CopiedTraps, OfOneLookAreAllServed) {
   raise(0, 70);
   raise(1, 71);
 
-  EXPECT_EQ(shim_.poll(evaluation_), 2u);
+  EXPECT_EQ(shim_.poll(handlers_), 2u);
 
   EXPECT_EQ(others_->reads - before, 1u);
   EXPECT_TRUE(is_answered(0) && is_answered(1));
@@ -254,7 +255,7 @@ TEST_F(CopiedTraps, ATrapThatBeginsWhileItsMailboxIsCopiedIsServedWhole) {
     const std::size_t before = evaluation_.traps.size();
 
     for (unsigned n = 0; n < 8 && evaluation_.traps.size() == before; ++n) {
-      (void)shim_.poll(evaluation_);
+      (void)shim_.poll(handlers_);
     }
 
     ASSERT_EQ(evaluation_.traps.size(), before + 1);
@@ -271,7 +272,7 @@ TEST_F(CopiedTraps, AGuestWhoseBoxesNameOtherClaimsGetsOneCopyMoreForEach) {
     raise(0, n);
     box(0).claim = n % 2 == 0 ? 0 : UINT64_MAX;
 
-    EXPECT_EQ(shim_.poll(evaluation_), 1u);
+    EXPECT_EQ(shim_.poll(handlers_), 1u);
 
     EXPECT_EQ(others_->reads - before, 2u);
     EXPECT_EQ(evaluation_.traps.back().registers.rdi, n);
@@ -294,7 +295,7 @@ TEST_F(CopiedTraps, NoFiringSeesWhatWasCopiedForAnotherLook) {
   word(0x100) = 1;
   (void)calls_of_trap({0x100});
   (void)calls_of_trap({0x100});
-  EXPECT_EQ(shim_.poll(evaluation_), 0u) << "in vain; it has copied, too";
+  EXPECT_EQ(shim_.poll(handlers_), 0u) << "in vain; it has copied, too";
   word(0x100) = 2;
 
   (void)calls_of_trap({0x100});
@@ -318,7 +319,7 @@ TEST_F(CopiedTraps, WhatAFiringWritesItReadsBack) {
   word(0x100) = 1;
   raise();
 
-  EXPECT_EQ(shim_.poll(evaluation_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
 }
 
 TEST_F(CopiedTraps, APlaceThatCanNoLongerBeReadFailsNoLook) {
@@ -357,7 +358,7 @@ TEST_F(CopiedTraps, AFiringThatReadsAllOverMemoryReadsItRight) {
 
   for (unsigned n = 0; n < 3; ++n) {
     raise();
-    ASSERT_EQ(shim_.poll(evaluation_), 1u);
+    ASSERT_EQ(shim_.poll(handlers_), 1u);
   }
 
   EXPECT_LE(others_->most_parts, 2 + 3 + ReadAhead::kMostRanges);
@@ -379,7 +380,7 @@ TEST_F(CopiedTraps, TheHostsOwnLooksAreNeverServedFromCopies) {
 
   for (unsigned n = 0; n < 3; ++n) {
     raise();
-    EXPECT_EQ(shim_.poll(evaluation_), 1u);
+    EXPECT_EQ(shim_.poll(handlers_), 1u);
   }
 
   EXPECT_EQ(shim_.state(), ShimState::There);
@@ -397,9 +398,9 @@ TEST_F(CopiedTraps, AMailboxWhoseShimMayHaveGivenUpIsCopiedWithALookBehind) {
     }
   };
 
-  (void)shim_.poll(evaluation_);
+  (void)shim_.poll(handlers_);
   EXPECT_EQ(evaluation_.traps.size(), 1u) << "half of the one, half of the other";
-  (void)shim_.poll(evaluation_);
+  (void)shim_.poll(handlers_);
 
   ASSERT_EQ(evaluation_.traps.size(), 2u);
   EXPECT_EQ(evaluation_.traps.back().registers.rdi, 2u);
@@ -411,7 +412,7 @@ TEST_F(CopiedTraps, NothingIsAnsweredOnceTheGuestHasLeft) {
   std::this_thread::sleep_for(ShimPresence::kSeenFor);
   raise();
 
-  EXPECT_EQ(shim_.poll(evaluation_), 0u);
+  EXPECT_EQ(shim_.poll(handlers_), 0u);
 
   EXPECT_FALSE(is_answered());
   EXPECT_EQ(shim_.state(), ShimState::GuestLeft);

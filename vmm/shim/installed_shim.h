@@ -66,11 +66,13 @@ class InstalledShim final : public Shim {
   Result<void> retire(PausedMachine& machine) override;
   Result<void> remove(PausedMachine& machine) override;
   ShimPlace place() const override { return layout_.place_at(base_); }
-  unsigned poll_share(TrapSink& sink, PollShare share) override {
-    return poller_.poll(sink, share);
+  unsigned poll_share(const TrapHandlers& handlers, PollShare share) override {
+    return poller_.poll(handlers, share);
   }
   void set_doorbell(std::uint16_t port) override { control_.set_doorbell(port); }
-  void answer(std::uint32_t mailbox, TrapSink& sink) override { traps_.answer(mailbox, sink); }
+  void answer(std::uint32_t mailbox, const TrapHandlers& handlers) override {
+    traps_.answer(mailbox, handlers);
+  }
   void heartbeat() override { control_.beat(); }
   bool quiescent() const override { return claims_.quiescent(); }
   TrapsUnderWay under_way() const override { return claims_.under_way(); }

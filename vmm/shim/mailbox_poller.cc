@@ -36,7 +36,7 @@ void MailboxPoller::look_up_to(unsigned limit) {
   }
 }
 
-unsigned MailboxPoller::poll(TrapSink& sink, PollShare share) {
+unsigned MailboxPoller::poll(const TrapHandlers& handlers, PollShare share) {
   if (presence_.last_known() != ShimState::There) return 0;
   const unsigned polls = polls_[share.index].fetch_add(1, std::memory_order_relaxed);
   const unsigned usual = scan_limit_.load(std::memory_order_relaxed);
@@ -45,9 +45,9 @@ unsigned MailboxPoller::poll(TrapSink& sink, PollShare share) {
   if (share.index < looks_.size()) {
     CopiedLooks& looks = *looks_[share.index];
     const std::unique_lock turn(looks.turn(), std::try_to_lock);
-    if (turn.owns_lock()) return poll_ahead(sink, pass, looks);
+    if (turn.owns_lock()) return poll_ahead(handlers, pass, looks);
   }
-  return poll_heads(sink, pass);
+  return poll_heads(handlers, pass);
 }
 
 /// By their heads. One that polling has not looked at as a rule is looked at from now on.
@@ -62,10 +62,10 @@ void MailboxPoller::for_each_raised(const Pass& pass, Found found) {
   }
 }
 
-unsigned MailboxPoller::poll_heads(TrapSink& sink, const Pass& pass) {
+unsigned MailboxPoller::poll_heads(const TrapHandlers& handlers, const Pass& pass) {
   unsigned served = 0;
   for_each_raised(pass, [&](unsigned mailbox, std::uint64_t head) {
-    traps_.serve(mailbox, head, sink);
+    traps_.serve(mailbox, head, handlers);
     ++served;
   });
   return served;
@@ -73,14 +73,15 @@ unsigned MailboxPoller::poll_heads(TrapSink& sink, const Pass& pass) {
 
 /// By copies: at first at the heads alone, then, while traps come one after the other, at all that
 /// a trap needs in one call.
-unsigned MailboxPoller::poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks& looks) {
+unsigned MailboxPoller::poll_ahead(const TrapHandlers& handlers, const Pass& pass,
+                                   CopiedLooks& looks) {
   unsigned served = 0;
   looks.wait_for_next();
   const bool alone = !looks.expects_traps() || pass.limit > pass.usual;
   if (!alone || is_any_raised(pass)) {
     Pass now = pass;
     now.limit = scan_limit_.load(std::memory_order_relaxed);
-    if (presence_.look_ahead(looks, now.limit)) served = serve_looked_at(sink, now, looks);
+    if (presence_.look_ahead(looks, now.limit)) served = serve_looked_at(handlers, now, looks);
   }
   looks.found(served);
   return served;
@@ -95,7 +96,8 @@ bool MailboxPoller::is_any_raised(const Pass& pass) {
 /// A trap that waits since before the copies were made has written its box before, and its vCPU
 /// still stands there. Of one that has begun meanwhile the box may have been copied before the
 /// head.
-unsigned MailboxPoller::serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks) {
+unsigned MailboxPoller::serve_looked_at(const TrapHandlers& handlers, const Pass& pass,
+                                        CopiedLooks& looks) {
   const bool at_risk = control_.may_have_timed_out();
   const ReadAhead::Scope reads(looks.reads());
   unsigned served = 0;
@@ -105,9 +107,9 @@ unsigned MailboxPoller::serve_looked_at(TrapSink& sink, const Pass& pass, Copied
     const MailboxCopy copy = looks.copy(i);
     if (at_risk || copy.box.claim != claim_of(copy.head.head)) {
       looks.reads().drop();
-      traps_.serve(i, copy.head.head, sink);
+      traps_.serve(i, copy.head.head, handlers);
     } else {
-      traps_.serve_copy(i, copy, sink, looks.began());
+      traps_.serve_copy(i, copy, handlers, looks.began());
     }
     ++served;
   }

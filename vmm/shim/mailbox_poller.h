@@ -29,7 +29,7 @@ class MailboxPoller {
                 const MailboxClaims& claims, TrapServer& traps, unsigned vcpus);
 
   /// Shim::poll_share().
-  unsigned poll(TrapSink& sink, PollShare share);
+  unsigned poll(const TrapHandlers& handlers, PollShare share);
 
  private:
   /// The mailboxes of one pass.
@@ -40,10 +40,10 @@ class MailboxPoller {
 
   template <typename Found>
   void for_each_raised(const Pass& pass, Found found);
-  unsigned poll_heads(TrapSink& sink, const Pass& pass);
-  unsigned poll_ahead(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  unsigned poll_heads(const TrapHandlers& handlers, const Pass& pass);
+  unsigned poll_ahead(const TrapHandlers& handlers, const Pass& pass, CopiedLooks& looks);
   bool is_any_raised(const Pass& pass);
-  unsigned serve_looked_at(TrapSink& sink, const Pass& pass, CopiedLooks& looks);
+  unsigned serve_looked_at(const TrapHandlers& handlers, const Pass& pass, CopiedLooks& looks);
   void look_up_to(unsigned limit);
 
   const ShimRegion& region_;

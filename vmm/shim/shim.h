@@ -18,7 +18,6 @@
 // slots and entries on one thread at a time, also while the others run.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,43 +31,9 @@
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/shim_layout.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::vmm {
-
-/// The words of the guest's current task about itself at a trap: hostile, as all of a mailbox.
-struct TrappedTask {
-  GuestVirt address;  // a struct task_struct
-  std::array<char, 16> comm{};
-  std::int32_t pid = 0, tgid = 0;
-};
-
-/// A validated copy of one raised mailbox.
-struct Trap {
-  GuestVirt address;      // of the int3 or jump: a tracepoint that the table knows
-  std::uint64_t tsc = 0;  // the guest's, at entry to the shim
-  GuestVirt percpu_base;  // the guest's word: compare before use
-  Registers registers;    // as they were before it; rip is `address`
-  std::optional<TrappedTask> task = std::nullopt;  // empty: not known
-};
-
-class TrapSink {
- public:
-  virtual ~TrapSink() = default;
-  /// The vCPU stands still until this returns.
-  virtual void on_trap(const Trap& trap) = 0;
-  /// Whether a trap there is left to a thread that polls, because on_trap() does what a vCPU's own
-  /// thread cannot do. Fire context.
-  virtual bool needs_poller(GuestVirt address) const {
-    (void)address;
-    return false;
-  }
-  /// Whether the vCPU stands still for now: then on_trap() is not called, and this is asked again
-  /// at the next poll, until it says no. Only of places for which needs_poller(). Fire context.
-  virtual bool keeps(const Trap& trap) {
-    (void)trap;
-    return false;
-  }
-};
 
 /// How a shim finds the current task, and what it tells of that.
 struct ShimTaskFacts {
@@ -185,14 +150,15 @@ class Shim {
 
   /// Serves every raised mailbox of a share once; returns how many. On several threads, one for
   /// each share.
-  virtual unsigned poll_share(TrapSink& sink, PollShare share) = 0;
+  virtual unsigned poll_share(const TrapHandlers& handlers, PollShare share) = 0;
   /// The same for all mailboxes.
-  unsigned poll(TrapSink& sink) { return poll_share(sink, PollShare{}); }
+  unsigned poll(const TrapHandlers& handlers) { return poll_share(handlers, PollShare{}); }
   /// From now on traps ring at `port`; 0: they do not. Traps that rang before are not affected.
   virtual void set_doorbell(std::uint16_t port) = 0;
-  /// Serves one mailbox if it is raised, unless the sink leaves it to a thread that polls.
+  /// Serves one mailbox if it is raised, on its vCPU's thread. A trap that has a watch is left to a
+  /// thread that polls.
   /// `mailbox`: the guest wrote it to the port; may be any number.
-  virtual void answer(std::uint32_t mailbox, TrapSink& sink) = 0;
+  virtual void answer(std::uint32_t mailbox, const TrapHandlers& handlers) = 0;
   /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
   virtual void heartbeat() = 0;
   /// True when no mailbox is claimed: every trap that began has been answered.

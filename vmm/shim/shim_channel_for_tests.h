@@ -5,9 +5,9 @@
 
 #include <array>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vmm/shim/fake_guest_for_tests.h"
@@ -22,16 +22,25 @@ class Recorder final : public TrapSink {
     traps.push_back(trap);
     if (during) during();
   }
-  bool needs_poller(GuestVirt address) const override { return address == polled; }
+  std::vector<Trap> traps;
+  std::function<void()> during;
+};
+
+/// Keeps vCPUs while `keeping`.
+class RecordingWatch final : public TrapWatch {
+ public:
+  explicit RecordingWatch(const Recorder& sink) : sink_(sink) {}
   bool keeps(const Trap& trap) override {
     asked.push_back(trap);
     return keeping;
   }
+  void on_trap(const Trap& trap) override { after.emplace_back(trap.address, sink_.traps.size()); }
   std::vector<Trap> asked;
   bool keeping = false;
-  std::vector<Trap> traps;
-  std::function<void()> during;
-  std::optional<GuestVirt> polled;
+  std::vector<std::pair<GuestVirt, std::size_t>> after;  // and how many traps the sink had by then
+
+ private:
+  const Recorder& sink_;
 };
 
 /// A channel over plain memory, mapped and by copies; the test plays the guest.
@@ -65,6 +74,8 @@ class ShimChannel : public testing::TestWithParam<Reach> {
   InstalledShim shim_;
   GuestVirt slot_;
   Recorder sink_;
+  RecordingWatch watch_{sink_};
+  TrapHandlers handlers_{sink_};
 };
 
 inline const auto kEveryReach = testing::Values(Reach::Mapped, Reach::Copied, Reach::Mixed);

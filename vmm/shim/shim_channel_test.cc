@@ -21,8 +21,8 @@ TEST_P(ShimChannel, ServesEveryRaisedMailboxOnceAndAnswers) {
   raise(0, kText, 7);
   raise(1, kText, 9);
 
-  EXPECT_EQ(shim_.poll(sink_), 2u);
-  EXPECT_EQ(shim_.poll(sink_), 0u);
+  EXPECT_EQ(shim_.poll(handlers_), 2u);
+  EXPECT_EQ(shim_.poll(handlers_), 0u);
 
   ASSERT_EQ(sink_.traps.size(), 2u);
   EXPECT_EQ(head(0).answered, 7 * SHIM_CLAIM);
@@ -45,8 +45,8 @@ TEST_P(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
   raise(0, kText, 7);
   raise(1, kText, 9);
 
-  shim_.answer(1, sink_);
-  shim_.answer(1, sink_);
+  shim_.answer(1, handlers_);
+  shim_.answer(1, handlers_);
 
   ASSERT_EQ(sink_.traps.size(), 1u);
   EXPECT_EQ(sink_.traps[0].tsc, 1001u);
@@ -54,40 +54,78 @@ TEST_P(ShimChannel, AnswersTheMailboxThatRangAndNoOther) {
   EXPECT_EQ(head(1).answered, 9 * SHIM_CLAIM);
 }
 
-TEST_P(ShimChannel, ARingIsLeftToWhoPollsWhereTheSinkWantsThat) {
-  sink_.polled = kText;
+TEST_P(ShimChannel, ATrapThatHasAWatchIsNotServedOnItsVcpusThread) {
+  handlers_.add(kText, watch_);
   raise(1, kText, 9);
 
-  shim_.answer(1, sink_);
+  shim_.answer(1, handlers_);
 
   EXPECT_TRUE(sink_.traps.empty());
   EXPECT_EQ(head(1).answered, 0u);
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_TRUE(watch_.asked.empty());
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_EQ(head(1).answered, 9 * SHIM_CLAIM);
 }
 
+TEST_P(ShimChannel, AWatchTakesTheTrapsOfItsAddressesAfterTheSink) {
+  const GuestVirt watched = kText.wrapping_add(0x40), also_watched = kText.wrapping_sub(0x40);
+  RecordingWatch second(sink_);
+  handlers_.add(watched, watch_);
+  handlers_.add(also_watched, second);
+  handlers_.add(watched, second);
+  for (const GuestVirt place : {watched, also_watched}) {
+    ASSERT_TRUE(shim_.add_entry(place, slot_));
+  }
+
+  raise(0, kText);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
+  EXPECT_TRUE(watch_.asked.empty() && watch_.after.empty());
+  raise(0, watched, 2);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
+  raise(0, also_watched, 3);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
+
+  using After = std::vector<std::pair<GuestVirt, std::size_t>>;
+  EXPECT_EQ(sink_.traps.size(), 3u) << "a probe may stand there, too";
+  EXPECT_EQ(watch_.after, (After{{watched, 2}}));
+  EXPECT_EQ(second.after, (After{{watched, 2}, {also_watched, 3}}));
+  EXPECT_EQ(head(0).answered, 3 * SHIM_CLAIM);
+}
+
+TEST_P(ShimChannel, NoWatchIsAskedOfAnAddressThatIsNoTracepoint) {
+  const GuestVirt unknown = kText.wrapping_add(0x40);
+  handlers_.add(unknown, watch_);
+  watch_.keeping = true;
+  raise(0, unknown);
+
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
+
+  EXPECT_TRUE(watch_.asked.empty() && watch_.after.empty() && sink_.traps.empty());
+  EXPECT_EQ(shim_.counters().rejected, 1u);
+}
+
 TEST_P(ShimChannel, AKeptTrapIsAskedForAgainAndOthersAreServed) {
-  sink_.polled = kText;
-  sink_.keeping = true;
+  handlers_.add(kText, watch_);
+  watch_.keeping = true;
   const GuestVirt other = kText.wrapping_add(0x40);
   ASSERT_TRUE(shim_.add_entry(other, slot_));
   raise(0, kText, 3);
   raise(1, other, 4);
 
-  shim_.poll(sink_);
-  shim_.poll(sink_);
+  shim_.poll(handlers_);
+  shim_.poll(handlers_);
 
   ASSERT_EQ(sink_.traps.size(), 1u);
   EXPECT_EQ(sink_.traps[0].address, other);
   EXPECT_EQ(head(1).answered, 4 * SHIM_CLAIM);
   EXPECT_EQ(head(0).answered, 0u);
-  ASSERT_EQ(sink_.asked.size(), 2u) << "of the one place only, at each poll";
-  EXPECT_EQ(sink_.asked[1].tsc, sink_.asked[0].tsc);
+  ASSERT_EQ(watch_.asked.size(), 2u) << "of the one place only, at each poll";
+  EXPECT_EQ(watch_.asked[1].tsc, watch_.asked[0].tsc);
   EXPECT_FALSE(shim_.quiescent());
 
-  sink_.keeping = false;
-  shim_.poll(sink_);
-  shim_.poll(sink_);
+  watch_.keeping = false;
+  shim_.poll(handlers_);
+  shim_.poll(handlers_);
 
   ASSERT_EQ(sink_.traps.size(), 2u);
   EXPECT_EQ(sink_.traps[1].address, kText);
@@ -97,7 +135,7 @@ TEST_P(ShimChannel, AKeptTrapIsAskedForAgainAndOthersAreServed) {
 TEST_P(ShimChannel, ARingForNothingDoesNothing) {
   head(3).head = SHIM_CLAIMED;
   for (const std::uint32_t lie : {0u, 3u, SHIM_MAILBOXES, SHIM_MAILBOXES + 1, UINT32_MAX}) {
-    shim_.answer(lie, sink_);
+    shim_.answer(lie, handlers_);
   }
 
   EXPECT_TRUE(sink_.traps.empty());
@@ -119,18 +157,18 @@ TEST_P(ShimChannel, FindsANestedTrapInAMailboxThatWasNeverUsed) {
   raise(40, kText);
 
   unsigned served = 0;
-  for (int i = 0; i < 64; ++i) served += shim_.poll(sink_);
+  for (int i = 0; i < 64; ++i) served += shim_.poll(handlers_);
   EXPECT_EQ(served, 1u);
 
   raise(40, kText, 2);
-  EXPECT_EQ(shim_.poll(sink_), 1u) << "from now on it is looked at every time";
+  EXPECT_EQ(shim_.poll(handlers_), 1u) << "from now on it is looked at every time";
 }
 
 TEST_P(ShimChannel, AnswersButDoesNotFireWhatIsNoTracepoint) {
   raise(0, GuestVirt(kText.raw() + 1));
   raise(1, GuestVirt(kText.raw() & 0xffffffff));  // the key alone is not the address
 
-  EXPECT_EQ(shim_.poll(sink_), 2u);
+  EXPECT_EQ(shim_.poll(handlers_), 2u);
 
   EXPECT_TRUE(sink_.traps.empty());
   EXPECT_EQ(shim_.counters().rejected, 2u);
@@ -141,29 +179,29 @@ TEST_P(ShimChannel, IgnoresStatesThatDoNotExist) {
   raise(0, kText);
   head(0).head = 0xff;
 
-  EXPECT_EQ(shim_.poll(sink_), 0u);
+  EXPECT_EQ(shim_.poll(handlers_), 0u);
 }
 
 TEST_P(ShimChannel, DoesNotAnswerATrapThatReplacedTheOneItLookedAt) {
   raise(0, kText, 1);
   sink_.during = [this] { raise(0, kText, 2); };  // the guest gave up and trapped again
 
-  shim_.poll(sink_);
+  shim_.poll(handlers_);
 
   EXPECT_EQ(head(0).answered, SHIM_CLAIM) << "not what the second one waits for";
   sink_.during = nullptr;
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_TRUE(region_.is_answered(0));
 }
 
 TEST_P(ShimChannel, ServesAClaimOnceWhoeverFindsIt) {
   raise(0, kText);
   sink_.during = [this] {  // the vCPU's own thread and the poller, say
-    shim_.answer(0, sink_);
-    shim_.poll(sink_);
+    shim_.answer(0, handlers_);
+    shim_.poll(handlers_);
   };
 
-  shim_.answer(0, sink_);
+  shim_.answer(0, handlers_);
 
   EXPECT_EQ(sink_.traps.size(), 1u);
   EXPECT_TRUE(region_.is_answered(0));
@@ -174,25 +212,25 @@ TEST_P(ShimChannel, AnAnswerThatComesLateReplacesNoLaterOne) {
   sink_.during = [this] {  // meanwhile another thread has served the next one
     sink_.during = nullptr;
     raise(0, kText, 2);
-    EXPECT_EQ(shim_.poll(sink_), 1u);
+    EXPECT_EQ(shim_.poll(handlers_), 1u);
   };
 
-  shim_.answer(0, sink_);
+  shim_.answer(0, handlers_);
 
   EXPECT_EQ(head(0).answered, 2 * SHIM_CLAIM);
   raise(0, kText, 3);
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_EQ(head(0).answered, 3 * SHIM_CLAIM);
 }
 
 TEST_P(ShimChannel, AGuestThatWritesTheHostsWordHurtsOneTrapOfItsOwn) {
   head(0).answered = 0x5a5a;
   raise(0, kText, 1);
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_EQ(head(0).answered, 0x5a5au) << "nothing is written over what is not ours";
 
   raise(0, kText, 2);
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
 
   EXPECT_EQ(head(0).answered, 2 * SHIM_CLAIM);
 }
@@ -237,6 +275,7 @@ TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
   auto& head = *reinterpret_cast<shim_head*>(data + SHIM_HEAD_AT(kFar));
   auto& box = *reinterpret_cast<shim_box*>(data + SHIM_BOX_AT(kFar));
   Recorder sink;
+  const TrapHandlers handlers(sink);
   head.address = kText.raw();
   head.head = 1 * SHIM_CLAIM | SHIM_RAISED;
   // Its registers are copied after its head.
@@ -246,11 +285,11 @@ TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
     box.regs[SHIM_RDI] = 2;
   });
 
-  shim.poll(sink);
+  shim.poll(handlers);
 
   EXPECT_TRUE(sink.traps.empty()) << "half of one trap and half of another";
   EXPECT_EQ(head.answered, 0u) << "not answered either";
-  EXPECT_EQ(shim.poll(sink), 1u);
+  EXPECT_EQ(shim.poll(handlers), 1u);
   ASSERT_EQ(sink.traps.size(), 1u);
   EXPECT_EQ(sink.traps[0].registers.rdi, 2u);
 }
@@ -260,7 +299,7 @@ TEST_P(ShimChannel, KnowsWhichTrapsWaitedAtAMomentHoweverManyComeAfterThem) {
   const TrapsUnderWay first = shim_.under_way();
   EXPECT_FALSE(shim_.have_answers(first));
 
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_TRUE(shim_.have_answers(first));
   raise(0, kText, 2);
 
@@ -281,13 +320,14 @@ TEST_P(ShimChannel, StartsInactiveAndBeatsForward) {
 }
 
 /// After it, nothing of the region may change whatever is asked of the shim.
-void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region, TrapSink& sink) {
+void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region,
+                       const TrapHandlers& handlers) {
   const std::vector<std::byte> before(region.begin(), region.end());
   const ShimCounters counted = shim.counters();
 
   shim.heartbeat();
-  EXPECT_EQ(shim.poll(sink), 0u);
-  shim.answer(0, sink);
+  EXPECT_EQ(shim.poll(handlers), 0u);
+  shim.answer(0, handlers);
   shim.set_doorbell(0x5244);
   EXPECT_FALSE(shim.enable_entries(std::array{kText}));
   shim.disable_entry(kText);
@@ -310,7 +350,7 @@ TEST_P(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
   raise(0, kText);
   control().left = 1;
 
-  expect_left_alone(shim_, bytes(), sink_);
+  expect_left_alone(shim_, bytes(), handlers_);
 
   EXPECT_TRUE(sink_.traps.empty());
   EXPECT_EQ(shim_.state(), ShimState::GuestLeft);
@@ -330,7 +370,7 @@ TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
     shim.activate();
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0x5a});
 
-    expect_left_alone(shim, all, sink_);
+    expect_left_alone(shim, all, handlers_);
 
     EXPECT_EQ(shim.state(), ShimState::Overwritten) << at;
   }
@@ -353,14 +393,14 @@ TEST_P(ShimChannel, AFiringWhoseTrapWasGivenUpMeanwhileIsNotLost) {
     box(0).orphans = 1;
     head(0).head = SHIM_CLAIM | SHIM_FREE;
   };
-  shim_.poll(sink_);
+  shim_.poll(handlers_);
   sink_.during = nullptr;
   EXPECT_EQ(shim_.counters().orphans, 0u) << "it has fired";
 
   box(0).orphans = 4;  // three that came while the host was silent
   EXPECT_EQ(shim_.counters().orphans, 3u);
   raise(0, kText, 5);
-  shim_.poll(sink_);
+  shim_.poll(handlers_);
   EXPECT_EQ(shim_.counters().orphans, 3u) << "once";
   EXPECT_EQ(sink_.traps.size(), 2u);
 }
@@ -372,7 +412,7 @@ TEST_P(ShimChannel, ATrapThatWasGivenUpBeforeTheHostSawItIsLost) {
   head(0).head = SHIM_CLAIM | SHIM_FREE;
 
   raise(0, kText, 2);
-  shim_.poll(sink_);
+  shim_.poll(handlers_);
 
   EXPECT_EQ(shim_.counters().orphans, 1u);
 }
@@ -400,13 +440,13 @@ TEST_P(ShimChannel, TheTrapThatLeavesTheKernelHasTheLastWrite) {
   shim_.activate();
   raise(0, leaving);
 
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
 
   EXPECT_EQ(sink_.traps.size(), 1u) << "it fires";
   EXPECT_TRUE(region_.is_answered(0));
   EXPECT_EQ(shim_.state(), ShimState::GuestLeft) << "though the guest has not said so yet";
   raise(1, kText);
-  expect_left_alone(shim_, bytes(), sink_);
+  expect_left_alone(shim_, bytes(), handlers_);
 }
 
 TEST_P(ShimChannel, IsQuiescentWhenNothingWaits) {
@@ -418,7 +458,7 @@ TEST_P(ShimChannel, IsQuiescentWhenNothingWaits) {
   head(63).answered = head(63).head - SHIM_RAISED;
   EXPECT_FALSE(shim_.quiescent()) << "it is we who know what we have answered";
   head(63).answered = 0;
-  shim_.answer(63, sink_);
+  shim_.answer(63, handlers_);
   EXPECT_TRUE(shim_.quiescent());
 }
 

@@ -88,7 +88,7 @@ TEST_P(TableAndSlots, ADisabledEntryKeepsItsPlaceWithoutASlot) {
 
   EXPECT_EQ(entry, kText.raw() & 0xffffffff);
   raise(0, kText);  // it looked its slot up before
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
   EXPECT_TRUE(region_.is_answered(0));
 }
 
@@ -167,7 +167,7 @@ TEST_P(TableAndSlots, AnEntryIsTheHostsAloneUntilItIsPublished) {
 TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoNoticeOfKexec) {
   raise(0, GuestVirt(0));
 
-  EXPECT_EQ(shim_.poll(sink_), 1u);
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
 
   EXPECT_EQ(shim_.state(), ShimState::There);
 }

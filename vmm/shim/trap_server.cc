@@ -1,5 +1,6 @@
 #include "vmm/shim/trap_server.h"
 
+#include <algorithm>
 #include <array>
 
 #include "guest-shim/mailbox_abi.h"
@@ -7,23 +8,38 @@
 
 namespace ringside::vmm {
 
-void TrapServer::answer(std::uint32_t mailbox, TrapSink& sink) {
+/// Only where memory is copied does it matter how old a copy is.
+TrapServer::LookTime TrapServer::look_time() const {
+  return region_.is_mapped() ? LookTime() : CopiedLooks::Clock::now();
+}
+
+/// Whether the trap has a watch is asked of the copy that is served: the guest may change its own.
+void TrapServer::answer(std::uint32_t mailbox, const TrapHandlers& handlers) {
   if (mailbox >= SHIM_MAILBOXES) return;
   const std::uint64_t head = region_.load(region_.head_at(mailbox));
   if (!claims_.wants_answer(mailbox, head)) return;
-  const GuestVirt address(region_.load(region_.head_at(mailbox) + SHIM_HEAD_ADDRESS));
-  if (!sink.needs_poller(address)) serve(mailbox, head, sink);
+  MailboxCopy box;
+  const LookTime looked = look_time();
+  if (!presence_.copy_mailbox(mailbox, head, box)) return;
+  if (!handlers.watches_at(GuestVirt(box.head.address)).empty()) return;
+  serve_copy(mailbox, box, handlers.sink(), {}, looked);
 }
 
-void TrapServer::serve(unsigned mailbox, std::uint64_t head, TrapSink& sink) {
+void TrapServer::serve(unsigned mailbox, std::uint64_t head, const TrapHandlers& handlers) {
   MailboxCopy box;
-  const LookTime looked = region_.is_mapped() ? LookTime() : CopiedLooks::Clock::now();
+  const LookTime looked = look_time();
   // Else the trap has gone on alone and is counted; what came after it is raised anew.
-  if (presence_.copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, sink, looked);
+  if (presence_.copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, handlers, looked);
+}
+
+void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, const TrapHandlers& handlers,
+                            LookTime looked) {
+  const Watches watches = handlers.watches_at(GuestVirt(box.head.address));
+  serve_copy(mailbox, box, handlers.sink(), watches, looked);
 }
 
 void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink,
-                            LookTime looked) {
+                            Watches watches, LookTime looked) {
   const std::uint64_t head = box.head.head;
   const GuestVirt address(box.head.address);
   const bool known = table_.knows(address);
@@ -32,13 +48,15 @@ void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& 
   // Another thread may serve it, or have served it and later ones while we copied.
   const std::uint64_t before = claims_.last_taken(mailbox);
   if (!is_later(claim_of(head), before)) return;
-  if (known && sink.needs_poller(address) && sink.keeps(trap)) return;
+  const auto keeps = [&trap](const TrapHandlers::Row& row) { return row.watch->keeps(trap); };
+  if (known && std::ranges::any_of(watches, keeps)) return;
   if (!claims_.take(mailbox, before, claim_of(head))) return;
   if (before != 0 && box.box.given_up == before) {
     fired_late_.fetch_add(1, std::memory_order_relaxed);
   }
   if (known) {
     sink.on_trap(trap);
+    for (const TrapHandlers::Row& row : watches) row.watch->on_trap(trap);
   } else {
     rejected_.fetch_add(1, std::memory_order_relaxed);
   }

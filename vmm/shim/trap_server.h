@@ -1,4 +1,4 @@
-// Serves one trap: copies its mailbox, takes its claim, hands it to the sink, and writes the
+// Serves one trap: copies its mailbox, takes its claim, hands it to its handlers, and writes the
 // answer. A vCPU stands still until then. Used by MailboxPoller and InstalledShim. Does not: look
 // for traps, or know what a tracepoint is for. Threads: every function from any, beside each other.
 // Fire context: yes.
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "vmm/shim/copied_looks.h"
 #include "vmm/shim/mailbox_claims.h"
@@ -14,6 +15,7 @@
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/shim_table.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::vmm {
 
@@ -32,11 +34,12 @@ class TrapServer {
   }
 
   /// Shim::answer().
-  void answer(std::uint32_t mailbox, TrapSink& sink);
+  void answer(std::uint32_t mailbox, const TrapHandlers& handlers);
   /// Serves the trap whose head this is, from a copy made now.
-  void serve(unsigned mailbox, std::uint64_t head, TrapSink& sink);
+  void serve(unsigned mailbox, std::uint64_t head, const TrapHandlers& handlers);
   /// Serves it from a copy that was made by a look that began at `looked`.
-  void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, LookTime looked);
+  void serve_copy(unsigned mailbox, const MailboxCopy& box, const TrapHandlers& handlers,
+                  LookTime looked);
   /// Shim::waiting().
   std::optional<Registers> waiting(GuestVirt percpu_base) const;
 
@@ -46,6 +49,11 @@ class TrapServer {
   std::uint64_t fired_late() const { return fired_late_.load(std::memory_order_relaxed); }
 
  private:
+  using Watches = std::span<const TrapHandlers::Row>;
+
+  LookTime look_time() const;
+  void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, Watches watches,
+                  LookTime looked);
   /// The guest may say any address, 0 too.
   bool is_kexec_site(GuestVirt address) const {
     const std::uint64_t site = kexec_site_.load(std::memory_order_relaxed);

@@ -1,0 +1,85 @@
+// A trap, and the table that says who handles it. Every trap goes to the probes' sink. A few
+// addresses have a watch as well: the tracer stands there for its own sake, to notice that the
+// guest loads a module, say. One look at the table tells whether a trap is one of those. Used by
+// all that serves traps. Does not: serve them (trap_server.h). Threads: TrapHandlers is complete
+// before the first trap; from then on any thread reads it. Fire context: yes, but for
+// TrapHandlers::add().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/address.h"
+
+namespace ringside::vmm {
+
+/// The words of the guest's current task about itself at a trap: hostile, as all of a mailbox.
+struct TrappedTask {
+  GuestVirt address;  // a struct task_struct
+  std::array<char, 16> comm{};
+  std::int32_t pid = 0, tgid = 0;
+};
+
+/// A validated copy of one raised mailbox.
+struct Trap {
+  GuestVirt address;      // of the int3 or jump: a tracepoint that the table knows
+  std::uint64_t tsc = 0;  // the guest's, at entry to the shim
+  GuestVirt percpu_base;  // the guest's word: compare before use
+  Registers registers;    // as they were before it; rip is `address`
+  std::optional<TrappedTask> task = std::nullopt;  // empty: not known
+};
+
+/// Takes every trap, on a thread that polls or on that of the vCPU.
+class TrapSink {
+ public:
+  virtual ~TrapSink() = default;
+  /// The vCPU stands still until this returns.
+  virtual void on_trap(const Trap& trap) = 0;
+};
+
+/// Takes the traps of its own addresses, after the sink. It may pause the machine and make the vCPU
+/// wait, so these traps are served by threads that poll, never by a vCPU's own.
+class TrapWatch {
+ public:
+  virtual ~TrapWatch() = default;
+  /// Whether the vCPU stands still for now. While it does, the sink does not see the trap, and this
+  /// is asked again at each poll.
+  virtual bool keeps(const Trap& trap) {
+    (void)trap;
+    return false;
+  }
+  /// Once it is not kept any more. The vCPU stands still until this returns.
+  virtual void on_trap(const Trap& trap) { (void)trap; }
+};
+
+class TrapHandlers {
+ public:
+  struct Row {
+    GuestVirt address;
+    TrapWatch* watch;
+  };
+
+  /// `sink` and all watches must outlive it.
+  explicit TrapHandlers(TrapSink& sink) : sink_(sink) {}
+
+  void add(GuestVirt address, TrapWatch& watch) {
+    rows_.insert(std::ranges::upper_bound(rows_, address, {}, &Row::address), {address, &watch});
+  }
+
+  TrapSink& sink() const { return sink_; }
+  /// Nearly always none. Several only if the guest's symbols give two functions one address.
+  std::span<const Row> watches_at(GuestVirt address) const {
+    return std::ranges::equal_range(rows_, address, {}, &Row::address);
+  }
+
+ private:
+  TrapSink& sink_;
+  std::vector<Row> rows_;  // by address; about ten
+};
+
+}  // namespace ringside::vmm
