@@ -13,7 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/clean_cache.h"
 #include "cli/examples.h"
 #include "cli/messages.h"
 #include "cli/options/option_pages.h"
@@ -110,7 +109,6 @@ int main(int argc, char** argv) {
     std::printf("ringside " RINGSIDE_VERSION " (D %s)\n", cli::language_version_text().c_str());
     return cli::kExitOk;
   }
-  if (line->task == Task::CleanCache) return cli::clean_cache();
   if (line->task == Task::ListVms) return cli::list_vms(line->settings.format);
   if (line->task == Task::Examples) return cli::print_examples(line->example);
   if (line->task == Task::Stats) return cli::run_stats(*line);

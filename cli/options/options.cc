@@ -118,13 +118,8 @@ Result<void> check_from_start(const CommandLine& line) {
 using Words = std::vector<std::string>;
 
 Result<std::size_t> begin_clean(CommandLine& line, const Words& words) {
-  if (words.size() == 3 && words[2] == "--cache") {
-    line.task = CommandLine::Task::CleanCache;
-    return 2;
-  }
   if (words.size() < 3 || words[2].starts_with('-')) {
-    return fail(ErrorCode::Usage,
-                "clean: name the machine, as for --attach, or say --cache and nothing else");
+    return fail(ErrorCode::Usage, "clean: name the machine, as for --attach");
   }
   line.task = CommandLine::Task::Clean;
   line.machines.emplace_back().attach = {words[2], {}};
@@ -235,7 +230,6 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
     if (line.programs.empty() && line.machines.empty() && line.arguments.empty()) return {};
     return fail(ErrorCode::Usage, "examples: it takes the name of a script, or nothing");
   }
-  if (line.task == Task::CleanCache) return {};
   if (line.task == Task::Clean) {
     if (line.programs.empty()) return {};
     return fail(ErrorCode::Usage, "clean: it takes machines, and no program");

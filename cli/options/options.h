@@ -61,7 +61,6 @@ struct CommandLine {
     Clean,           // `clean`: take out what a ringside that was killed has left
     Why,             // `why`: a health report
     Examples,        // `examples`: the scripts that come with the program
-    CleanCache,      // `clean --cache`: remove what was kept of kernels
     Stats,           // `stats`: the figures of traces that run
     Version,         // -V: of D, in dtrace's words
     ProgramVersion,  // --version

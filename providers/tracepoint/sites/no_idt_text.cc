@@ -15,16 +15,13 @@
 #include "disasm/decoder.h"
 #include "providers/tracepoint/sites/code_walk.h"
 #include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/sites/no_idt_cache.h"
 #include "vmm/arch/arch.h"
-#include "vmm/linux/kernel_identity.h"
 
 namespace ringside::providers {
 namespace {
 
 using disasm::Flow;
 using guest_linux::Kernel;
-using guest_linux::KernelCache;
 using guest_linux::Symbol;
 using Indirect = CodeWalk::Indirect;
 using Outcome = CodeWalk::Outcome;
@@ -33,7 +30,6 @@ constexpr std::string_view kComesUp = "it runs before a CPU that comes up can ta
 constexpr std::string_view kWakesUp = "it runs before a CPU that wakes up can take a breakpoint";
 constexpr std::string_view kSwitches =
     "it runs where the kernel has another interrupt table, or another GS";
-constexpr std::array kReasons = {kComesUp, kWakesUp, kSwitches};
 
 constexpr std::uint64_t kMaxText = 128 << 20;  // 7.2 has 19 MiB
 // 6.1 has 8 functions that change the table or GS, two of which leave it open.
@@ -70,13 +66,10 @@ class CopiedText final : public GuestReader {
   }
   GuestVirt base() const { return base_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// Whether anything outside the copy was read.
-  bool was_left() const { return was_left_; }
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     const std::uint64_t offset = at.offset_from(base_);  // huge below it
     if (offset >= bytes_.size() || out.size() > bytes_.size() - offset) {
-      was_left_ = true;
       return text_.read(at, out);
     }
     std::copy_n(&bytes_[offset], out.size(), out.begin());
@@ -87,27 +80,18 @@ class CopiedText final : public GuestReader {
   const GuestReader& text_;
   GuestVirt base_;
   std::vector<std::byte> bytes_;
-  mutable bool was_left_ = false;
 };
+
+/// By where a function starts.
+using Reasons = std::map<GuestVirt, std::string_view>;
 
 class Search {
  public:
   Search(const GuestReader& text, const Kernel& kernel)
       : kernel_(kernel), copy_(text), walk_(copy_, kernel) {}
 
-  Result<NoIdtCache::Reasons> run(const KernelCache* kept) {
+  Result<Reasons> run() {
     TRY(read_text());
-    if (kept == nullptr || copy_.bytes().empty()) return search();
-    const NoIdtCache cache(*kept, kernel_, copy_.base(), copy_.bytes(), kReasons);
-    if (auto known = cache.find()) return std::move(*known);
-    auto found = TRY(search());
-    // Text outside is not in the hash.
-    if (!copy_.was_left()) cache.keep(found);
-    return found;
-  }
-
- private:
-  Result<NoIdtCache::Reasons> search() {
     for (const Root& root : kRoots) TRY(walk_from(root));
     TRY(check_roots());
     TRY(find_switches());
@@ -115,6 +99,7 @@ class Search {
     return std::move(reasons_);
   }
 
+ private:
   const Symbol* named(std::string_view name) const {
     return kernel_.symbols().find(name, "vmlinux");
   }
@@ -175,7 +160,7 @@ class Search {
   const Kernel& kernel_;
   CopiedText copy_;
   CodeWalk walk_;
-  NoIdtCache::Reasons reasons_;
+  Reasons reasons_;
   std::set<GuestVirt> openers_;  // functions that come back with another table: see their callers
 };
 
@@ -347,9 +332,8 @@ Result<void> Search::follow_caller(GuestVirt at) {
 }  // namespace
 
 NoIdtText NoIdtText::find(const GuestReader& text, const Kernel& kernel) {
-  const auto cache = KernelCache::of_user(guest_linux::find_build_id(kernel.symbols(), text));
   NoIdtText found;
-  auto reasons = Search(text, kernel).run(cache ? &*cache : nullptr);
+  auto reasons = Search(text, kernel).run();
   if (reasons) {
     found.reasons_ = std::move(*reasons);
   } else {

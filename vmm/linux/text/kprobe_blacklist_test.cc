@@ -10,7 +10,7 @@ namespace {
 
 using fakes::kText;
 
-constexpr std::uint64_t kHead = 0xffff'ffff'8200'0000, kHeap = 0xffff'8880'0000'0000;
+constexpr std::uint64_t kBlacklist = 0xffff'ffff'8200'0000, kEntries = 0xffff'8880'0000'0000;
 
 struct KprobeBlacklist : testing::Test {
   KprobeBlacklist() {
@@ -20,7 +20,7 @@ struct KprobeBlacklist : testing::Test {
                   {{"list", word, 0}, {"start_addr", word, 128}, {"end_addr", word, 192}});
     EXPECT_TRUE(Btf::read(btf.blob(), nullptr, types));
     symbols.add_module({"vmlinux", GuestVirt(kText), 1 << 20, 0},
-                       {{GuestVirt(kHead), 16, "kprobe_blacklist", 'd', 0}});
+                       {{GuestVirt(kBlacklist), 16, "kprobe_blacklist", 'd', 0}});
     symbols.seal();
   }
   void entry(std::uint64_t at, std::uint64_t next, std::uint64_t start, std::uint64_t end) {
@@ -36,9 +36,9 @@ struct KprobeBlacklist : testing::Test {
 };
 
 TEST_F(KprobeBlacklist, IsEachRangeOfTheListInOrder) {
-  guest.put(kHead, kHeap);
-  entry(kHeap, kHeap + 0x40, kText + 0x200, kText + 0x210);
-  entry(kHeap + 0x40, kHead, kText + 0x100, kText + 0x180);
+  guest.put(kBlacklist, kEntries);
+  entry(kEntries, kEntries + 0x40, kText + 0x200, kText + 0x210);
+  entry(kEntries + 0x40, kBlacklist, kText + 0x100, kText + 0x180);
 
   const auto ranges = read();
 
@@ -51,20 +51,20 @@ TEST_F(KprobeBlacklist, IsEachRangeOfTheListInOrder) {
 }
 
 TEST_F(KprobeBlacklist, ThatNeverEndsIsRefused) {
-  guest.put(kHead, kHeap);
-  entry(kHeap, kHeap, kText, kText + 1);
+  guest.put(kBlacklist, kEntries);
+  entry(kEntries, kEntries, kText, kText + 1);
 
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 }
 
 TEST_F(KprobeBlacklist, ThatLeadsNowhereEndsBackwardsOrIsEmptyIsRefused) {
-  guest.put(kHead, kHeap);
+  guest.put(kBlacklist, kEntries);
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 
-  entry(kHeap, kHead, kText + 1, kText);
+  entry(kEntries, kBlacklist, kText + 1, kText);
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 
-  guest.put(kHead, kHead);
+  guest.put(kBlacklist, kBlacklist);
   EXPECT_EQ(read().error().code, ErrorCode::Invalid);
 }
 
