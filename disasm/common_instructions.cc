@@ -1,12 +1,11 @@
 // In this file, top to bottom: the tables of opcodes, the bytes after an opcode, decode_common().
 // Intel SDM volume 2: 2.1 (the form of an instruction), appendix A (opcode maps).
-#include "disasm/common_instructions.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 
+#include "disasm/decoders.h"
 #include "vmm/base/bytes.h"
 
 namespace ringside::disasm {

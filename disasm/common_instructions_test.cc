@@ -1,5 +1,3 @@
-#include "disasm/common_instructions.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +7,7 @@
 #include <vector>
 
 #include "disasm/code_for_tests.h"
-#include "disasm/zydis_decoder.h"
+#include "disasm/decoders.h"
 
 namespace ringside::disasm {
 namespace {

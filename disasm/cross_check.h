@@ -1,15 +1,24 @@
-// Two decoders over the same text: a wrong length would put a breakpoint into the middle of an
-// instruction, so Zydis and Capstone must agree. Used by tests, over the host's own text and over
-// the whole text of a live guest kernel; not linked into the product.
+// A second decoder, Capstone, which shares no code with the first, and both over the same text: a
+// wrong length would put a breakpoint into the middle of an instruction, so Zydis and Capstone must
+// agree. Used by tests, over the host's own text and over the whole text of a live guest kernel;
+// not linked into the product.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vmm/base/address.h"
 
 namespace ringside::disasm {
+
+/// Intel-syntax text of the instruction; empty when Capstone cannot decode it.
+std::string to_text(std::span<const std::byte> bytes, GuestVirt address);
+/// Its length in bytes; empty when Capstone cannot decode it.
+std::optional<std::uint8_t> capstone_length(std::span<const std::byte> bytes, GuestVirt address);
 
 struct LengthDifference {
   GuestVirt address;

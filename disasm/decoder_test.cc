@@ -4,8 +4,8 @@
 
 #include <initializer_list>
 
-#include "disasm/capstone_decoder.h"
 #include "disasm/code_for_tests.h"
+#include "disasm/cross_check.h"
 
 namespace ringside::disasm {
 namespace {

@@ -1,6 +1,9 @@
-// In this file, top to bottom: numbers, memory, operands, flags, arithmetic, one step.
-// The instructions are those of Intel SDM volume 2. Flags that it leaves undefined, and AF, are 0.
+// In this file, top to bottom: numbers, what can be evaluated, memory, operands, flags, arithmetic,
+// one step. The instructions are those of Intel SDM volume 2. Flags that it leaves undefined, and
+// AF, are 0.
 #include "disasm/evaluation.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -26,6 +29,16 @@ Unexpected<Fault> no_room(GuestVirt at) {
 }
 
 }  // namespace
+
+Result<Operation> decode_evaluable(std::span<const std::byte> bytes, GuestVirt address) {
+  const auto in = decode_operation(bytes, address);
+  if (!in) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("the text at {:#x} does not decode", address.raw()));
+  }
+  if (in->effect != Effect::Unknown) return *in;
+  return fail(ErrorCode::Unsupported, fmt::format("\"{}\"", assembly(bytes, address)));
+}
 
 Evaluation::Word* Evaluation::word_at(std::uint64_t at) {
   const auto used = std::span(words_).first(count_);
@@ -89,23 +102,24 @@ Result<void, Fault> Evaluation::store(GuestVirt at, std::uint8_t bytes, std::uin
   return {};
 }
 
-GuestVirt Evaluation::address_of(const Operand& operand) const {
-  return GuestVirt(effective_address(operand.memory, registers_));
+GuestVirt Evaluation::address_of(const Operation& in) const {
+  return GuestVirt(effective_address(*in.memory, registers_));
 }
 
-Result<std::uint64_t, Fault> Evaluation::read(const Operand& operand) const {
+Result<std::uint64_t, Fault> Evaluation::read(const Operation& in, const Operand& operand) const {
   switch (operand.kind) {
     case Operand::Kind::None: return 0;
     case Operand::Kind::Immediate: return operand.value & mask_of(operand.bytes);
-    case Operand::Kind::Memory: return load(address_of(operand), operand.bytes);
+    case Operand::Kind::Memory: return load(address_of(in), operand.bytes);
     case Operand::Kind::Register: break;
   }
   return registers_.*operand.which >> (operand.is_high ? 8 : 0) & mask_of(operand.bytes);
 }
 
-Result<void, Fault> Evaluation::write(const Operand& operand, std::uint64_t value) {
+Result<void, Fault> Evaluation::write(const Operation& in, const Operand& operand,
+                                      std::uint64_t value) {
   if (operand.kind == Operand::Kind::Memory) {
-    return store(address_of(operand), operand.bytes, value);
+    return store(address_of(in), operand.bytes, value);
   }
   std::uint64_t& whole = registers_.*operand.which;
   const std::uint64_t mask = mask_of(operand.bytes);
@@ -139,174 +153,175 @@ void Evaluation::set_flags(std::uint64_t value, std::uint8_t bytes, bool carry, 
                        flag(std::popcount(low) % 2 == 0, arch::kParityFlag);
 }
 
-Result<void, Fault> Evaluation::logic(const Evaluable& in) {
-  const std::uint64_t a = TRY(read(in.to)), b = TRY(read(in.from));
+Result<void, Fault> Evaluation::logic(const Operation& in) {
+  const std::uint64_t a = TRY(read(in, in.to)), b = TRY(read(in, in.from));
   const std::uint64_t value =
-      in.opcode == Operator::Xor ? a ^ b : (in.opcode == Operator::Or ? a | b : a & b);
+      in.effect == Effect::Xor ? a ^ b : (in.effect == Effect::Or ? a | b : a & b);
   set_flags(value, in.to.bytes, false, false);
-  return in.opcode == Operator::Test ? Result<void, Fault>() : write(in.to, value);
+  return in.effect == Effect::Test ? Result<void, Fault>() : write(in, in.to, value);
 }
 
-Result<void, Fault> Evaluation::add(const Evaluable& in) {
+Result<void, Fault> Evaluation::add(const Operation& in) {
   const std::uint64_t mask = mask_of(in.to.bytes);
-  const bool increments = in.opcode == Operator::Increment;
-  const std::uint64_t a = TRY(read(in.to)), b = increments ? 1 : TRY(read(in.from));
-  const std::uint64_t carried = in.opcode == Operator::AddCarry && has(arch::kCarryFlag) ? 1 : 0;
+  const bool increments = in.effect == Effect::Increment;
+  const std::uint64_t a = TRY(read(in, in.to)), b = increments ? 1 : TRY(read(in, in.from));
+  const std::uint64_t carried = in.effect == Effect::AddCarry && has(arch::kCarryFlag) ? 1 : 0;
   const std::uint64_t value = (a + b + carried) & mask;
   const bool carry = carried != 0 ? value <= a : value < a;
   const bool overflow = ((a ^ value) & (b ^ value) & top_bit(in.to.bytes)) != 0;
   set_flags(value, in.to.bytes, increments ? has(arch::kCarryFlag) : carry, overflow);
-  return write(in.to, value);
+  return write(in, in.to, value);
 }
 
-Result<void, Fault> Evaluation::subtract(const Evaluable& in) {
-  const bool decrements = in.opcode == Operator::Decrement, negates = in.opcode == Operator::Negate;
-  const std::uint64_t first = TRY(read(in.to));
+Result<void, Fault> Evaluation::subtract(const Operation& in) {
+  const bool decrements = in.effect == Effect::Decrement, negates = in.effect == Effect::Negate;
+  const std::uint64_t first = TRY(read(in, in.to));
   const std::uint64_t a = negates ? 0 : first;
-  const std::uint64_t b = negates ? first : (decrements ? 1 : TRY(read(in.from)));
+  const std::uint64_t b = negates ? first : (decrements ? 1 : TRY(read(in, in.from)));
   const std::uint64_t borrowed =
-      in.opcode == Operator::SubtractBorrow && has(arch::kCarryFlag) ? 1 : 0;
+      in.effect == Effect::SubtractBorrow && has(arch::kCarryFlag) ? 1 : 0;
   const std::uint64_t value = (a - b - borrowed) & mask_of(in.to.bytes);
   const bool carry = a < b || (borrowed != 0 && a == b);
   const bool overflow = ((a ^ b) & (a ^ value) & top_bit(in.to.bytes)) != 0;
   set_flags(value, in.to.bytes, decrements ? has(arch::kCarryFlag) : carry, overflow);
-  return in.opcode == Operator::Compare ? Result<void, Fault>() : write(in.to, value);
+  return in.effect == Effect::Compare ? Result<void, Fault>() : write(in, in.to, value);
 }
 
-Result<void, Fault> Evaluation::shift(const Evaluable& in) {
+Result<void, Fault> Evaluation::shift(const Operation& in) {
   const unsigned bits = in.to.bytes * 8U;
-  const auto count = static_cast<unsigned>(TRY(read(in.from)) & (in.to.bytes == 8 ? 63 : 31));
+  const auto count = static_cast<unsigned>(TRY(read(in, in.from)) & (in.to.bytes == 8 ? 63 : 31));
   if (count == 0) return {};
-  const std::uint64_t a = TRY(read(in.to));
-  if (in.opcode == Operator::RotateLeft || in.opcode == Operator::RotateRight) {
-    const unsigned left = (in.opcode == Operator::RotateLeft ? count : bits - count % bits) % bits;
+  const std::uint64_t a = TRY(read(in, in.to));
+  if (in.effect == Effect::RotateLeft || in.effect == Effect::RotateRight) {
+    const unsigned left = (in.effect == Effect::RotateLeft ? count : bits - count % bits) % bits;
     const std::uint64_t value = left == 0 ? a : a << left | a >> (bits - left);
-    const bool is_left = in.opcode == Operator::RotateLeft;
+    const bool is_left = in.effect == Effect::RotateLeft;
     const bool carry = (value & (is_left ? 1 : top_bit(in.to.bytes))) != 0;
     registers_.rflags = (registers_.rflags & ~arch::kCarryFlag) | (carry ? arch::kCarryFlag : 0);
-    return write(in.to, value);
+    return write(in, in.to, value);
   }
   const unsigned most = std::min(count, 63U);
   const std::uint64_t wide =
-      in.opcode == Operator::ShiftArithmetic ? sign_extended(a, in.to.bytes) : a;
+      in.effect == Effect::ShiftArithmetic ? sign_extended(a, in.to.bytes) : a;
   const auto arithmetic = static_cast<std::int64_t>(wide);
   std::uint64_t value = 0;
   bool carry = false;
-  if (in.opcode == Operator::ShiftLeft) {
+  if (in.effect == Effect::ShiftLeft) {
     value = a << most;
     carry = count <= bits && (a >> (bits - count) & 1) != 0;
   } else {
     value = static_cast<std::uint64_t>(arithmetic >> most);
-    if (in.opcode == Operator::ShiftRight) value = a >> most;
+    if (in.effect == Effect::ShiftRight) value = a >> most;
     carry = (arithmetic >> (most - 1) & 1) != 0;
   }
   const bool sign = (value & top_bit(in.to.bytes)) != 0;
   const bool was_set = (a & top_bit(in.to.bytes)) != 0;
-  const bool overflow = in.opcode == Operator::ShiftLeft
-                            ? sign != carry
-                            : in.opcode == Operator::ShiftRight && was_set;
+  const bool overflow =
+      in.effect == Effect::ShiftLeft ? sign != carry : in.effect == Effect::ShiftRight && was_set;
   set_flags(value, in.to.bytes, carry, overflow);
-  return write(in.to, value);
+  return write(in, in.to, value);
 }
 
-Result<void, Fault> Evaluation::multiply(const Evaluable& in) {
+Result<void, Fault> Evaluation::multiply(const Operation& in) {
   const auto factor = [](std::uint64_t value, const Operand& operand) {
     return static_cast<std::int64_t>(sign_extended(value, operand.bytes));
   };
-  const std::int64_t a = factor(TRY(read(in.from)), in.from);
-  const std::int64_t b = factor(TRY(read(in.third)), in.third);
+  const std::int64_t a = factor(TRY(read(in, in.from)), in.from);
+  const std::int64_t b = factor(TRY(read(in, in.third)), in.third);
   std::int64_t product = 0;
   const bool wraps = __builtin_mul_overflow(a, b, &product);
   const auto value = static_cast<std::uint64_t>(product);
   const bool is_cut = wraps || sign_extended(value, in.to.bytes) != value;
   set_flags(value, in.to.bytes, is_cut, is_cut);
-  return write(in.to, value);
+  return write(in, in.to, value);
 }
 
 /// bt: the other flags stay.
-Result<void, Fault> Evaluation::bit_test(const Evaluable& in) {
-  const std::uint64_t bit = TRY(read(in.from));
+Result<void, Fault> Evaluation::bit_test(const Operation& in) {
+  const std::uint64_t bit = TRY(read(in, in.from));
   std::uint64_t value = 0;
   if (in.to.kind == Operand::Kind::Memory && in.from.kind == Operand::Kind::Register) {
     const auto away = static_cast<std::int64_t>(sign_extended(bit, in.from.bytes)) >> 3;
-    const GuestVirt at = address_of(in.to).wrapping_add(static_cast<std::uint64_t>(away));
+    const GuestVirt at = address_of(in).wrapping_add(static_cast<std::uint64_t>(away));
     value = TRY(load(at, 1)) >> (bit & 7);
   } else {
-    value = TRY(read(in.to)) >> (bit & (in.to.bytes * 8U - 1));
+    value = TRY(read(in, in.to)) >> (bit & (in.to.bytes * 8U - 1));
   }
   registers_.rflags =
       (registers_.rflags & ~arch::kCarryFlag) | ((value & 1) != 0 ? arch::kCarryFlag : 0);
   return {};
 }
 
-Result<void, Fault> Evaluation::run(const Evaluable& in) {
-  const auto from = [&] { return read(in.from); };
-  switch (in.opcode) {
-    case Operator::Nothing:
-    case Operator::Jump: return {};
-    case Operator::Move: return write(in.to, TRY(from()));
-    case Operator::SignExtend: return write(in.to, sign_extended(TRY(from()), in.from.bytes));
-    case Operator::LoadAddress: return write(in.to, address_of(in.from).raw());
-    case Operator::Exchange: {
-      const std::uint64_t first = TRY(read(in.to)), second = TRY(from());
-      TRY(write(in.to, second));
-      return write(in.from, first);
+Result<void, Fault> Evaluation::run(const Operation& in) {
+  const auto from = [&] { return read(in, in.from); };
+  switch (in.effect) {
+    case Effect::Unknown:
+      return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, in.address.raw()});
+    case Effect::Nothing:
+    case Effect::Jump: return {};
+    case Effect::Move: return write(in, in.to, TRY(from()));
+    case Effect::SignExtend: return write(in, in.to, sign_extended(TRY(from()), in.from.bytes));
+    case Effect::LoadAddress: return write(in, in.to, address_of(in).raw());
+    case Effect::Exchange: {
+      const std::uint64_t first = TRY(read(in, in.to)), second = TRY(from());
+      TRY(write(in, in.to, second));
+      return write(in, in.from, first);
     }
-    case Operator::Push: return push(TRY(from()));
-    case Operator::Pop: return write(in.to, TRY(pop()));
-    case Operator::Leave:
+    case Effect::Push: return push(TRY(from()));
+    case Effect::Pop: return write(in, in.to, TRY(pop()));
+    case Effect::Leave:
       registers_.rsp = registers_.rbp;
       registers_.rbp = TRY(pop());
       return {};
-    case Operator::And:
-    case Operator::Or:
-    case Operator::Xor:
-    case Operator::Test: return logic(in);
-    case Operator::Add:
-    case Operator::AddCarry:
-    case Operator::Increment: return add(in);
-    case Operator::Subtract:
-    case Operator::SubtractBorrow:
-    case Operator::Compare:
-    case Operator::Decrement:
-    case Operator::Negate: return subtract(in);
-    case Operator::Not: return write(in.to, ~TRY(read(in.to)));
-    case Operator::ShiftLeft:
-    case Operator::ShiftRight:
-    case Operator::ShiftArithmetic:
-    case Operator::RotateLeft:
-    case Operator::RotateRight: return shift(in);
-    case Operator::Multiply: return multiply(in);
-    case Operator::HighSignToData: {
+    case Effect::And:
+    case Effect::Or:
+    case Effect::Xor:
+    case Effect::Test: return logic(in);
+    case Effect::Add:
+    case Effect::AddCarry:
+    case Effect::Increment: return add(in);
+    case Effect::Subtract:
+    case Effect::SubtractBorrow:
+    case Effect::Compare:
+    case Effect::Decrement:
+    case Effect::Negate: return subtract(in);
+    case Effect::Not: return write(in, in.to, ~TRY(read(in, in.to)));
+    case Effect::ShiftLeft:
+    case Effect::ShiftRight:
+    case Effect::ShiftArithmetic:
+    case Effect::RotateLeft:
+    case Effect::RotateRight: return shift(in);
+    case Effect::Multiply: return multiply(in);
+    case Effect::HighSignToData: {
       const bool negative = (registers_.rax & top_bit(in.to.bytes)) != 0;
-      return write(in.to, negative ? ~std::uint64_t{0} : 0);
+      return write(in, in.to, negative ? ~std::uint64_t{0} : 0);
     }
-    case Operator::BitTest: return bit_test(in);
-    case Operator::ByteSwap: {
-      const std::uint64_t value = __builtin_bswap64(TRY(read(in.to)));
-      return write(in.to, value >> (64 - in.to.bytes * 8U));
+    case Effect::BitTest: return bit_test(in);
+    case Effect::ByteSwap: {
+      const std::uint64_t value = __builtin_bswap64(TRY(read(in, in.to)));
+      return write(in, in.to, value >> (64 - in.to.bytes * 8U));
     }
-    case Operator::CountOnes: {
+    case Effect::CountOnes: {
       const auto ones = static_cast<std::uint64_t>(std::popcount(TRY(from())));
       registers_.rflags = (registers_.rflags & ~kAllFlags) | (ones == 0 ? arch::kZeroFlag : 0);
-      return write(in.to, ones);
+      return write(in, in.to, ones);
     }
-    case Operator::SetIf: return write(in.to, holds(in) ? 1 : 0);
-    case Operator::MoveIf: {
+    case Effect::SetIf: return write(in, in.to, holds(in) ? 1 : 0);
+    case Effect::MoveIf: {
       const std::uint64_t value = TRY(from());  // read even where it does not count
-      return write(in.to, holds(in) ? value : TRY(read(in.to)));
+      return write(in, in.to, holds(in) ? value : TRY(read(in, in.to)));
     }
-    case Operator::Call: return push(in.next().raw());
-    case Operator::Return: return {};
+    case Effect::Call: return push(in.next().raw());
+    case Effect::Return: return {};
   }
   __builtin_unreachable();
 }
 
-Result<GuestVirt, Fault> Evaluation::step(const Evaluable& in) {
-  if (in.opcode == Operator::Jump) return holds(in) ? in.target : in.next();
-  if (in.opcode == Operator::Return) return GuestVirt(TRY(pop()));
+Result<GuestVirt, Fault> Evaluation::step(const Operation& in) {
+  if (in.effect == Effect::Jump) return holds(in) ? in.target : in.next();
+  if (in.effect == Effect::Return) return GuestVirt(TRY(pop()));
   TRY(run(in));
-  return in.opcode == Operator::Call ? in.target : in.next();
+  return in.effect == Effect::Call ? in.target : in.next();
 }
 
 }  // namespace ringside::disasm

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "disasm/operation.h"
+#include "disasm/decoder.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
@@ -17,71 +17,9 @@
 
 namespace ringside::disasm {
 
-/// The effect of an instruction on its operands: the first one is `to`, the second `from`.
-enum class Operator : std::uint8_t {
-  Nothing,
-  Move,         // also with zero extension
-  SignExtend,   // of `from` to the size of `to`
-  LoadAddress,  // lea
-  Exchange,
-  Push,  // `from`
-  Pop,   // `to`
-  Leave,
-  And,
-  Or,
-  Xor,
-  Test,
-  Add,
-  AddCarry,
-  Subtract,
-  SubtractBorrow,
-  Compare,
-  Increment,
-  Decrement,
-  Negate,
-  Not,
-  ShiftLeft,
-  ShiftRight,
-  ShiftArithmetic,
-  RotateLeft,
-  RotateRight,
-  Multiply,        // to = from * third, signed, cut to the size of `to`
-  HighSignToData,  // cdq, cqo: rdx is the sign of rax
-  BitTest,
-  ByteSwap,
-  CountOnes,
-  SetIf,
-  MoveIf,
-  Jump,  // also conditional
-  Call,  // direct
-  Return,
-};
-
-/// Where an operand lies.
-struct Operand {
-  enum class Kind : std::uint8_t { None, Register, Memory, Immediate };
-  Kind kind = Kind::None;
-  std::uint8_t bytes = 0;  // 1, 2, 4 or 8
-  bool is_high = false;    // ah, bh, ch, dh
-  arch::Register which = nullptr;
-  MemoryOperand memory{};
-  std::uint64_t value = 0;  // of an immediate, extended to 64 bits with its sign
-};
-
-struct Evaluable {
-  GuestVirt address;
-  std::uint8_t length = 0;
-  Operator opcode = Operator::Nothing;
-  arch::Condition condition = arch::kNoCondition;  // of SetIf, MoveIf and Jump
-  GuestVirt target;                                // of Jump and Call
-  Operand to{}, from{}, third{};
-
-  GuestVirt next() const { return address.wrapping_add(length); }
-};
-
 /// The instruction at the start of `bytes` as if it lay at `address`. Unsupported, with the
-/// instruction's text, when it is none that can be evaluated.
-Result<Evaluable> decode_evaluable(std::span<const std::byte> bytes, GuestVirt address);
+/// instruction's text, when its effect is none that can be evaluated.
+Result<Operation> decode_evaluable(std::span<const std::byte> bytes, GuestVirt address);
 
 /// The state of a vCPU that goes its own way on the host.
 class Evaluation {
@@ -92,7 +30,7 @@ class Evaluation {
 
   /// Runs one instruction; the address of the next one. Fault: memory that is not mapped, or more
   /// written than is kept.
-  Result<GuestVirt, Fault> step(const Evaluable& in);
+  Result<GuestVirt, Fault> step(const Operation& in);
 
   const Registers& registers() const { return registers_; }
   /// `bytes` is at most 8. Sees what was written.
@@ -114,21 +52,21 @@ class Evaluation {
   };
   static constexpr std::size_t kMostWords = 48;
 
-  GuestVirt address_of(const Operand& operand) const;
-  Result<std::uint64_t, Fault> read(const Operand& operand) const;
-  Result<void, Fault> write(const Operand& operand, std::uint64_t value);
+  GuestVirt address_of(const Operation& in) const;
+  Result<std::uint64_t, Fault> read(const Operation& in, const Operand& operand) const;
+  Result<void, Fault> write(const Operation& in, const Operand& operand, std::uint64_t value);
   Result<void, Fault> push(std::uint64_t value);
   Result<std::uint64_t, Fault> pop();
-  Result<void, Fault> run(const Evaluable& in);
-  Result<void, Fault> logic(const Evaluable& in);
-  Result<void, Fault> add(const Evaluable& in);
-  Result<void, Fault> subtract(const Evaluable& in);
-  Result<void, Fault> shift(const Evaluable& in);
-  Result<void, Fault> multiply(const Evaluable& in);
-  Result<void, Fault> bit_test(const Evaluable& in);
+  Result<void, Fault> run(const Operation& in);
+  Result<void, Fault> logic(const Operation& in);
+  Result<void, Fault> add(const Operation& in);
+  Result<void, Fault> subtract(const Operation& in);
+  Result<void, Fault> shift(const Operation& in);
+  Result<void, Fault> multiply(const Operation& in);
+  Result<void, Fault> bit_test(const Operation& in);
   void set_flags(std::uint64_t value, std::uint8_t bytes, bool carry, bool overflow);
   bool has(std::uint64_t flag) const { return (registers_.rflags & flag) != 0; }
-  bool holds(const Evaluable& in) const {
+  bool holds(const Operation& in) const {
     return arch::condition_holds(in.condition, registers_.rflags);
   }
   Word* word_at(std::uint64_t at);

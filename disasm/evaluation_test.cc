@@ -121,16 +121,16 @@ class EvaluationRuns : public testing::Test {
     }
   }
   /// Flags that the form leaves undefined.
-  static std::uint64_t undefined(const Evaluable& in, std::uint64_t count) {
-    switch (in.opcode) {
-      case Operator::BitTest: return kFlags & ~arch::kCarryFlag;
-      case Operator::Multiply: return arch::kZeroFlag | arch::kSignFlag | arch::kParityFlag;
-      case Operator::ShiftLeft:
-      case Operator::ShiftRight:
-      case Operator::ShiftArithmetic:
+  static std::uint64_t undefined(const Operation& in, std::uint64_t count) {
+    switch (in.effect) {
+      case Effect::BitTest: return kFlags & ~arch::kCarryFlag;
+      case Effect::Multiply: return arch::kZeroFlag | arch::kSignFlag | arch::kParityFlag;
+      case Effect::ShiftLeft:
+      case Effect::ShiftRight:
+      case Effect::ShiftArithmetic:
         return arch::kOverflowFlag | (count >= in.to.bytes * 8U ? arch::kCarryFlag : 0);
-      case Operator::RotateLeft:
-      case Operator::RotateRight: return arch::kOverflowFlag;
+      case Effect::RotateLeft:
+      case Effect::RotateRight: return arch::kOverflowFlag;
       default: return 0;
     }
   }
@@ -192,10 +192,10 @@ class Sixteen final : public GuestReader {
   }
 };
 
-Evaluable evaluable(std::initializer_list<int> bytes, std::uint64_t at = 0x1000) {
+Operation evaluable(std::initializer_list<int> bytes, std::uint64_t at = 0x1000) {
   const auto in = decode_evaluable(code(bytes), GuestVirt(at));
   EXPECT_TRUE(in);
-  return in.value_or(Evaluable{});
+  return in.value_or(Operation());
 }
 
 TEST(Evaluation, SeesItsOwnWritesAndTheGuestsBytesBesideThem) {

@@ -13,9 +13,8 @@
 #include <random>
 #include <vector>
 
+#include "disasm/decoders.h"
 #include "disasm/native_run_for_tests.h"
-#include "disasm/operation.h"
-#include "disasm/zydis_decoder.h"
 #include "vmm/base/check.h"
 
 namespace ringside::disasm {
@@ -164,7 +163,7 @@ struct FormRunner::State {
     for (std::size_t n = kData; n < kEnd; ++n) {
       arena[n] = static_cast<std::byte>(n * 37 + (n >> 8));
     }
-    const bool returns = of.instruction.flow == Flow::Return;
+    const bool returns = of.flow == Flow::Return;
     if (returns) put_number(arena.subspan(kStackPointer, 8), at(kTarget));
     if (pops_flags) put_number(arena.subspan(kStackPointer, 8), flags);
     const bool branches = of.kind == InstructionClass::Call || of.kind == InstructionClass::Jmp;
@@ -231,8 +230,8 @@ RegisterFile FormRunner::State::registers_for(const Operation& of, unsigned roun
     return in;
   }
   if (of.kind == InstructionClass::Jcc) in[1] = random() % 3;
-  if (of.target != nullptr && of.target != arch::kStackPointer) {
-    in.at(number_of(of.target)) = at(kTarget);
+  if (of.target_register != nullptr && of.target_register != arch::kStackPointer) {
+    in.at(number_of(of.target_register)) = at(kTarget);
   }
   if (!of.memory) return in;
   const MemoryOperand& operand = *of.memory;

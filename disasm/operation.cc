@@ -1,10 +1,8 @@
-// In this file, top to bottom: names, classes, text.
-#include "disasm/operation.h"
-
+// Operations. In this file, top to bottom: names, classes, what an operation is asked, text.
 #include <algorithm>
 #include <array>
 
-#include "disasm/zydis_operands.h"
+#include "disasm/decoders.h"
 
 namespace ringside::disasm {
 namespace {
@@ -101,7 +99,8 @@ void take_string(Operation& out, const Decoded& of, GuestVirt next) {
 /// Where an indirect branch finds its target.
 void take_target(Operation& out, const Decoded& of, GuestVirt next) {
   const ZydisDecodedOperand& operand = of.operands.front();
-  if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER) out.target = register_of(operand.reg.value);
+  if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER)
+    out.target_register = register_of(operand.reg.value);
   if (is_memory(operand)) take_memory(out, operand, next);
 }
 
@@ -125,7 +124,7 @@ bool is_string(const ZydisDecodedInstruction& in) {
 /// The class of an instruction that changes the flow or the interrupt flag; empty for all others.
 std::optional<InstructionClass> class_by_flow(const Operation& of,
                                               const ZydisDecodedInstruction& in) {
-  switch (of.instruction.flow) {
+  switch (of.flow) {
     case Flow::Call:
     case Flow::IndirectCall: return InstructionClass::Call;
     case Flow::Jump:
@@ -172,24 +171,41 @@ std::uint64_t effective_address(const MemoryOperand& operand, const Registers& r
   return value(operand.segment_base) + sum;
 }
 
+bool Operation::adds_to_memory() const {
+  constexpr std::uint8_t kWord = 8;
+  const bool adds = effect == Effect::Add || effect == Effect::Subtract ||
+                    effect == Effect::Increment || effect == Effect::Decrement;
+  return adds && kind != InstructionClass::Lock && to.kind == Operand::Kind::Memory &&
+         to.bytes == kWord;
+}
+
+std::uint64_t Operation::added(const Registers& registers) const {
+  if (effect == Effect::Increment) return 1;
+  if (effect == Effect::Decrement) return ~std::uint64_t{0};
+  const std::uint64_t value =
+      from.kind == Operand::Kind::Register ? registers.*from.which : from.value;
+  return effect == Effect::Subtract ? 0 - value : value;
+}
+
 std::optional<Operation> decode_operation(std::span<const std::byte> bytes, GuestVirt address) {
   const auto decoded = decode_all(bytes);
   if (!decoded) return std::nullopt;
   Operation out;
-  out.instruction = summarize(decoded->in, address);
+  static_cast<Instruction&>(out) = summarize(decoded->in, address);
+  out.address = address;
   out.does_nothing = does_nothing(decoded->in);
   out.counts = counts_of(decoded->in);
-  const GuestVirt next = address.wrapping_add(out.instruction.length);
   if (is_string(decoded->in)) {
-    take_string(out, *decoded, next);
+    take_string(out, *decoded, out.next());
     return out;
   }
   if (const auto kind = class_by_flow(out, decoded->in)) {
     out.kind = *kind;
-    if (is_indirect(out.instruction.flow)) take_target(out, *decoded, next);
-    return out;
+    if (is_indirect(out.flow)) take_target(out, *decoded, out.next());
+  } else {
+    take_access(out, *decoded, out.next());
   }
-  take_access(out, *decoded, next);
+  take_effect(*decoded, out);
   return out;
 }
 

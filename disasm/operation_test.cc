@@ -1,11 +1,10 @@
-// Classes of instructions, the memory that they work on, their text.
-#include "disasm/operation.h"
-
+// Classes of instructions, the memory that they work on, their text, additions to memory.
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "disasm/code_for_tests.h"
+#include "disasm/decoder.h"
 
 namespace ringside::disasm {
 namespace {
@@ -26,7 +25,7 @@ TEST_P(Forms, HaveTheirClassAndText) {
 
   ASSERT_TRUE(operation);
   EXPECT_EQ(name_of(operation->kind), name_of(GetParam().kind));
-  EXPECT_EQ(operation->instruction.length, GetParam().bytes.size());
+  EXPECT_EQ(operation->length, GetParam().bytes.size());
   EXPECT_EQ(assembly(GetParam().bytes, kHere), GetParam().text);
 }
 
@@ -114,7 +113,7 @@ TEST(Operations, SayWhichRegisterAnIndirectBranchFollows) {
   const auto call = decode_operation(code({0x41, 0xff, 0xd3}), kHere);
 
   ASSERT_TRUE(call);
-  EXPECT_TRUE(call->target == &Registers::r11);
+  EXPECT_TRUE(call->target_register == &Registers::r11);
   EXPECT_FALSE(call->memory);
 }
 
@@ -157,6 +156,57 @@ TEST(Operations, HaveClassesByName) {
 TEST(Operations, OfNoInstructionAreNone) {
   EXPECT_FALSE(decode_operation(code({0x06}), kHere)) << "no instruction in 64-bit mode";
   EXPECT_EQ(assembly(code({0x06}), kHere), "");
+}
+
+Registers per_cpu_registers() {
+  Registers registers;
+  registers.rax = 0x1000;
+  registers.rdx = 3;
+  registers.gs_base = 0x70'0000;
+  return registers;
+}
+
+TEST(Additions, GoWhereTheInstructionSays) {
+  const auto where = [](std::initializer_list<int> bytes) {
+    const auto found = decode_operation(code(bytes), kHere);
+    return found && found->adds_to_memory() ? effective_address(*found->memory, per_cpu_registers())
+                                            : 0;
+  };
+
+  // inc qword gs:[0x1234], by absolute number and by rip
+  EXPECT_EQ(where({0x65, 0x48, 0xff, 0x04, 0x25, 0x34, 0x12, 0, 0}), 0x70'1234u);
+  EXPECT_EQ(where({0x65, 0x48, 0xff, 0x05, 0x34, 0x12, 0, 0x7f}),
+            0x70'0000 + kHere.raw() + 8 + 0x7f00'1234u);
+  // inc qword gs:[rax + 0x58]; add qword gs:[rdx * 8 + 0x100], rax
+  EXPECT_EQ(where({0x65, 0x48, 0xff, 0x40, 0x58}), 0x70'1058u);
+  EXPECT_EQ(where({0x65, 0x48, 0x01, 0x04, 0xd5, 0, 1, 0, 0}), 0x70'0118u);
+}
+
+TEST(Additions, AreOfANumberOrARegister) {
+  const auto added = [](std::initializer_list<int> bytes) {
+    return static_cast<std::int64_t>(
+        decode_operation(code(bytes), kHere)->added(per_cpu_registers()));
+  };
+
+  EXPECT_EQ(added({0x65, 0x48, 0xff, 0x00}), 1);                  // inc
+  EXPECT_EQ(added({0x65, 0x48, 0xff, 0x08}), -1);                 // dec
+  EXPECT_EQ(added({0x65, 0x48, 0x83, 0x00, 0xfe}), -2);           // add, -2
+  EXPECT_EQ(added({0x65, 0x48, 0x81, 0x00, 0, 2, 0, 0}), 0x200);  // add, 0x200
+  EXPECT_EQ(added({0x65, 0x48, 0x01, 0x10}), 3);                  // add, rdx
+  EXPECT_EQ(added({0x65, 0x48, 0x29, 0x10}), -3);                 // sub, rdx
+}
+
+TEST(Additions, OtherInstructionsAreNone) {
+  const auto adds = [](std::initializer_list<int> bytes) {
+    return decode_operation(code(bytes), kHere)->adds_to_memory();
+  };
+
+  EXPECT_FALSE(adds({0x65, 0xff, 0x00})) << "4 bytes";
+  EXPECT_FALSE(adds({0xf0, 0x48, 0xff, 0x00})) << "locked";
+  EXPECT_FALSE(adds({0x48, 0xff, 0xc0})) << "a register";
+  EXPECT_FALSE(adds({0x48, 0x03, 0x00})) << "from memory";
+  EXPECT_FALSE(adds({0x65, 0x48, 0x89, 0x10})) << "mov";
+  EXPECT_FALSE(adds({0x66, 0x01, 0x10})) << "2 bytes";
 }
 
 }  // namespace

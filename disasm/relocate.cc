@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "disasm/zydis_decoder.h"
+#include "disasm/decoders.h"
 #include "vmm/arch/x86_64/instructions.h"
 
 namespace ringside::disasm {

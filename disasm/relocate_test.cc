@@ -9,8 +9,8 @@
 #include <cstring>
 #include <random>
 
-#include "disasm/capstone_decoder.h"
 #include "disasm/code_for_tests.h"
+#include "disasm/cross_check.h"
 #include "disasm/decoder.h"
 #include "disasm/native_run_for_tests.h"
 

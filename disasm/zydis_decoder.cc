@@ -1,8 +1,7 @@
-#include "disasm/zydis_decoder.h"
-
+// Zydis. In this file, top to bottom: where an instruction leads, decode(), operands.
 #include <algorithm>
 
-#include "disasm/common_instructions.h"
+#include "disasm/decoders.h"
 
 namespace ringside::disasm {
 namespace {
@@ -84,16 +83,24 @@ bool loads_gs(const ZydisDecodedInstruction& in) {
   }
 }
 
-}  // namespace
+bool is_rip(ZydisRegister which) {
+  return which == ZYDIS_REGISTER_RIP || which == ZYDIS_REGISTER_EIP;
+}
 
-std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes) {
+const ZydisDecoder& zydis() {
   static const ZydisDecoder decoder = [] {
     ZydisDecoder fresh;
     ZydisDecoderInit(&fresh, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     return fresh;
   }();
+  return decoder;
+}
+
+}  // namespace
+
+std::optional<ZydisDecodedInstruction> decode_raw(std::span<const std::byte> bytes) {
   ZydisDecodedInstruction in;
-  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, nullptr, bytes.data(),
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&zydis(), nullptr, bytes.data(),
                                                   std::min(bytes.size(), arch::kLongestInstruction),
                                                   &in))) {
     return std::nullopt;
@@ -126,6 +133,48 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt ad
   const auto raw = decode_raw(bytes);
   if (!raw) return std::nullopt;
   return summarize(*raw, address);
+}
+
+std::optional<Decoded> decode_all(std::span<const std::byte> bytes) {
+  Decoded out;
+  const auto size = std::min(bytes.size(), arch::kLongestInstruction);
+  const auto status =
+      ZydisDecoderDecodeFull(&zydis(), bytes.data(), size, &out.in, out.operands.data());
+  return ZYAN_SUCCESS(status) ? std::optional(out) : std::nullopt;
+}
+
+arch::Register register_of(ZydisRegister which) {
+  if (which == ZYDIS_REGISTER_FS) return &Registers::fs_base;
+  if (which == ZYDIS_REGISTER_GS) return &Registers::gs_base;
+  const auto width = ZydisRegisterGetClass(which);
+  if (width != ZYDIS_REGCLASS_GPR64 && width != ZYDIS_REGCLASS_GPR32) return nullptr;
+  const auto id = static_cast<std::uint8_t>(ZydisRegisterGetId(which));  // of none: the largest
+  return id < arch::kByEncoding.size() ? arch::kByEncoding[id] : nullptr;
+}
+
+std::optional<MemoryOperand> memory_of(const ZydisDecodedOperand& operand, GuestVirt next) {
+  const auto& mem = operand.mem;
+  const bool is_address = mem.type == ZYDIS_MEMOP_TYPE_AGEN;
+  if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY ||
+      (mem.type != ZYDIS_MEMOP_TYPE_MEM && !is_address))
+    return std::nullopt;
+  MemoryOperand out;
+  if (!is_address) out.segment_base = register_of(mem.segment);  // null for those whose base is 0
+  out.displacement = mem.disp.has_displacement ? mem.disp.value : 0;
+  if (is_rip(mem.base)) {
+    out.displacement += static_cast<std::int64_t>(next.raw());
+  } else if (mem.base != ZYDIS_REGISTER_NONE) {
+    out.base = register_of(mem.base);
+    if (out.base == nullptr) return std::nullopt;
+    out.is_32_bit = ZydisRegisterGetClass(mem.base) == ZYDIS_REGCLASS_GPR32;
+  }
+  if (mem.index != ZYDIS_REGISTER_NONE) {
+    out.index = register_of(mem.index);
+    if (out.index == nullptr) return std::nullopt;
+    out.scale = std::max<std::uint8_t>(mem.scale, 1);
+    out.is_32_bit |= ZydisRegisterGetClass(mem.index) == ZYDIS_REGCLASS_GPR32;
+  }
+  return out;
 }
 
 }  // namespace ringside::disasm

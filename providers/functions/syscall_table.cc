@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "disasm/operation.h"
+#include "disasm/decoder.h"
 
 namespace ringside::providers {
 namespace {
@@ -106,16 +106,15 @@ std::vector<SharedReturn> find_shared_returns(const GuestReader& kernel,
   for (std::size_t at = 0; at < text.size();) {
     const GuestVirt address = function->address.wrapping_add(at);
     const auto operation = disasm::decode_operation(std::span(text).subspan(at), address);
-    if (!operation || operation->instruction.length == 0) break;
-    const disasm::Instruction& instruction = operation->instruction;
+    if (!operation || operation->length == 0) break;
     const arch::Register holder = holder_of_result(*operation, layout.result);
     if (after_call && holder != nullptr) found.push_back({address, holder});
     // A patched call through a thunk is followed by the nops that fill its old length.
     const bool filler = after_call && operation->does_nothing;
-    const bool calls = instruction.flow == disasm::Flow::Call &&
-                       (none == nullptr || instruction.target != none->address);
-    after_call = calls || instruction.flow == disasm::Flow::IndirectCall || filler;
-    at += instruction.length;
+    const bool calls = operation->flow == disasm::Flow::Call &&
+                       (none == nullptr || operation->target != none->address);
+    after_call = calls || operation->flow == disasm::Flow::IndirectCall || filler;
+    at += operation->length;
   }
   return found;
 }

@@ -50,12 +50,11 @@ std::optional<std::uint64_t> offset_in(std::string_view name) {
 }
 
 /// The instruction at the address, or the one that covers it; null when there is none.
-const ListedInstruction* covering(const InstructionList& list, GuestVirt at) {
-  const auto after =
-      std::ranges::upper_bound(list.instructions, at, {}, &ListedInstruction::address);
+const Operation* covering(const InstructionList& list, GuestVirt at) {
+  const auto after = std::ranges::upper_bound(list.instructions, at, {}, &Operation::address);
   if (after == list.instructions.begin()) return nullptr;
-  const ListedInstruction& found = *std::prev(after);
-  return at.is_in(found.address, found.operation.instruction.length) ? &found : nullptr;
+  const Operation& found = *std::prev(after);
+  return at.is_in(found.address, found.length) ? &found : nullptr;
 }
 
 }  // namespace
@@ -86,7 +85,7 @@ std::optional<std::uint32_t> InstrProvider::index_at(GuestVirt address) const {
 dif::ProbeDescription InstrProvider::name_of(const Place& place) const {
   const std::uint64_t offset = place.instruction.address.offset_from(place.function->address);
   return {std::string(name()), kernel_.symbols().modules()[place.function->module].name,
-          std::string(place.function->name), name_at(place.instruction.operation.kind, offset)};
+          std::string(place.function->name), name_at(place.instruction.kind, offset)};
 }
 
 Result<void> InstrProvider::add_places(const dif::ProbeDescription& pattern, const Symbol& function,
@@ -96,9 +95,9 @@ Result<void> InstrProvider::add_places(const dif::ProbeDescription& pattern, con
     trouble(function, list.error().message);
     return {};
   }
-  for (const ListedInstruction& one : list->instructions) {
+  for (const Operation& one : list->instructions) {
     const std::uint64_t offset = one.address.offset_from(function.address);
-    if (!dif::field_matches(pattern.name, name_at(one.operation.kind, offset))) continue;
+    if (!dif::field_matches(pattern.name, name_at(one.kind, offset))) continue;
     if (!index_at(one.address)) continue;  // of a module for which there are no ids
     Place place{one, &function, {}};
     const bool of_head = list->ftrace && one.address < list->ftrace->end;
@@ -251,12 +250,11 @@ std::string InstrProvider::why_no_instruction(const Symbol& function, std::strin
   const auto list = list_instructions(text_, kernel_.symbols(), function);
   if (!list) return {};  // which was told
   const auto at = function.address.checked_add(*offset);
-  const ListedInstruction* const found = at ? covering(*list, *at) : nullptr;
+  const Operation* const found = at ? covering(*list, *at) : nullptr;
   if (found == nullptr) {
     return fmt::format("{} has no instruction at {:#x}", function.name, *offset);
   }
-  const std::string known =
-      name_at(found->operation.kind, found->address.offset_from(function.address));
+  const std::string known = name_at(found->kind, found->address.offset_from(function.address));
   if (found->address == *at) return fmt::format("the instruction there is {}", known);
   return fmt::format("it lies inside the instruction {}", known);
 }
@@ -277,7 +275,7 @@ std::optional<InstrProvider::Place> InstrProvider::place_of(dif::ProbeId id) con
   const Symbol* const function = kernel_.symbols().at(address);
   if (function == nullptr || !function->is_text()) return std::nullopt;
   const auto list = list_instructions(text_, kernel_.symbols(), *function);
-  const ListedInstruction* const found = list ? covering(*list, address) : nullptr;
+  const Operation* const found = list ? covering(*list, address) : nullptr;
   if (found == nullptr || found->address != address) return std::nullopt;
   Place place{*found, function, {}};
   if (list->ftrace && address < list->ftrace->end) place.stands_at = list->ftrace->end;
@@ -296,7 +294,7 @@ Result<void> InstrProvider::examine(const Place& place) {
     TRY(check_entered_once(text_, kernel_.symbols(), *place.function, stand));
   }
   examined_.emplace(address.raw(),
-                    ExaminedPlace{site, place.instruction.operation, place.stands_at.has_value()});
+                    ExaminedPlace{site, place.instruction, place.stands_at.has_value()});
   return {};
 }
 
@@ -340,7 +338,7 @@ ProbeArguments InstrProvider::arguments(const Probe& probe) {
   const auto word = kernel_.types().find("unsigned long");
   if (!place || !word) return {};
   ProbeArguments out{.known = true, .types = {}, .names = {"address"}, .translated = {}};
-  switch (place->instruction.operation.kind) {
+  switch (place->instruction.kind) {
     case InstructionClass::Call:
     case InstructionClass::Jmp:
     case InstructionClass::Ret: out.names.emplace_back("target"); break;
@@ -353,7 +351,7 @@ ProbeArguments InstrProvider::arguments(const Probe& probe) {
     case InstructionClass::Cli:
     case InstructionClass::Other: break;
   }
-  if (place->instruction.operation.kind == InstructionClass::String) {
+  if (place->instruction.kind == InstructionClass::String) {
     out.names.emplace_back("count");
   }
   out.types.assign(out.names.size(), *word);
@@ -363,12 +361,12 @@ ProbeArguments InstrProvider::arguments(const Probe& probe) {
 std::string InstrProvider::detail(const Probe& probe) {
   const auto place = place_of(probe.id);
   if (!place) return {};
-  const ListedInstruction& one = place->instruction;
+  const Operation& one = place->instruction;
   std::array<std::byte, arch::kLongestInstruction> bytes;
-  const auto code = std::span(bytes).first(one.operation.instruction.length);
+  const auto code = std::span(bytes).first(one.length);
   if (!text_.read(one.address, code)) return {};
   std::string text = disasm::assembly(code, one.address);
-  if (const GuestVirt target = one.operation.instruction.target; target.raw() != 0) {
+  if (const GuestVirt target = one.target; target.raw() != 0) {
     text += fmt::format(" <{}>", kernel_.symbols().describe(target));
   }
   return text;

@@ -1,6 +1,6 @@
 // The provider `instr`: a probe on every instruction of the kernel and its modules where an int3
 // can stand safely. A probe's name is instr:MODULE:FUNCTION:CLASS-OFFSET, such as
-// instr:vmlinux:vfs_read:call-1c. The classes are those of disasm/operation.h, the offset is
+// instr:vmlinux:vfs_read:call-1c. The classes are those of disasm/decoder.h, the offset is
 // hexadecimal, from the function's symbol. Probes are made on demand: only for a description that
 // names this provider, and only the functions that match it are decoded.
 // Functions without an ftrace site have no such probes (instruction_list.h). The landing pad and
@@ -61,7 +61,7 @@ class InstrProvider final : public Provider {
     bool is_gone = false;  // another module's text lies there now
   };
   struct Place {
-    ListedInstruction instruction;
+    disasm::Operation instruction;
     const guest_linux::Symbol* function = nullptr;
     /// Where the probe stands, if not on the instruction itself.
     std::optional<GuestVirt> stands_at;

@@ -37,11 +37,10 @@ std::string key_of(const Operation& shape, InstructionArguments::Address address
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {:x} {:x}", static_cast<int>(shape.kind),
                      static_cast<int>(address), shape.memory.has_value(), number_of(memory.base),
                      number_of(memory.index), number_of(memory.segment_base), memory.scale,
-                     memory.is_32_bit, shape.bytes, number_of(shape.target),
+                     memory.is_32_bit, shape.bytes, number_of(shape.target_register),
                      static_cast<int>(shape.counts), shape.repeats,
-                     static_cast<std::uint64_t>(memory.displacement),
-                     shape.instruction.target.raw()) +
-         fmt::format(" {}", shape.instruction.condition);
+                     static_cast<std::uint64_t>(memory.displacement), shape.target.raw()) +
+         fmt::format(" {}", shape.condition);
 }
 
 /// Whether a conditional jump that looks at rcx is taken.
@@ -59,7 +58,7 @@ bool is_taken_by_count(disasm::CountJump counts, const Registers& registers) {
 }
 
 bool is_taken(const Operation& jump, const Registers& registers) {
-  const arch::Condition condition = jump.instruction.condition;
+  const arch::Condition condition = jump.condition;
   if (condition == arch::kNoCondition) return is_taken_by_count(jump.counts, registers);
   return arch::condition_holds(condition, registers.rflags);
 }
@@ -73,9 +72,9 @@ std::uint64_t InstructionArguments::effective_address(const ArgumentMoment& at) 
 }
 
 Result<std::uint64_t, Fault> InstructionArguments::target(const ArgumentMoment& at) const {
-  if (shape_.target != nullptr) return at.registers.*shape_.target;
+  if (shape_.target_register != nullptr) return at.registers.*shape_.target_register;
   if (shape_.memory) return load<std::uint64_t>(at.kernel, GuestVirt(effective_address(at)));
-  return shape_.instruction.target.wrapping_add(widened(at.site)).raw();
+  return shape_.target.wrapping_add(widened(at.site)).raw();
 }
 
 Result<std::uint64_t, Fault> InstructionArguments::argument(unsigned n,
@@ -122,6 +121,9 @@ const ArgumentPlan* PlanPool::shared(const Operation& shape,
 
 InstructionPlan PlanPool::plan_for(const Operation& operation) {
   Operation shape = operation;
+  // No argument tells the address of a lea, or the condition of a cmov.
+  if (shape.kind == InstructionClass::Other) shape.memory.reset();
+  if (shape.kind != InstructionClass::Jcc) shape.condition = arch::kNoCondition;
   InstructionPlan out;
   const auto take = [&out](std::uint64_t value) {
     if (!fits(value)) return value;
@@ -133,11 +135,11 @@ InstructionPlan PlanPool::plan_for(const Operation& operation) {
   if (shape.memory) {
     auto& displacement = shape.memory->displacement;
     displacement = static_cast<std::int64_t>(take(static_cast<std::uint64_t>(displacement)));
-    shape.instruction.target = {};
-  } else if (is_branch && shape.target == nullptr) {
-    shape.instruction.target = GuestVirt(take(shape.instruction.target.raw()));
+    shape.target = {};
+  } else if (is_branch && shape.target_register == nullptr) {
+    shape.target = GuestVirt(take(shape.target.raw()));
   } else {
-    shape.instruction.target = {};
+    shape.target = {};
   }
   out.plan = shared(shape, InstructionArguments::Address::ProgramCounter);
   return out;

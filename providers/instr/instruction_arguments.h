@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include "disasm/operation.h"
+#include "disasm/decoder.h"
 #include "providers/context/argument_plan.h"
 
 namespace ringside::providers {

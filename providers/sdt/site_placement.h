@@ -27,7 +27,7 @@ struct SitePlacement {
   GuestVirt at;                     // after the site or before it; of TargetOnly: the site itself
   std::optional<GuestVirt> target;  // empty where another site's target runs
   bool comes_back = true;           // what begins at the target may go on after the site
-  disasm::Evaluable before{};       // of Before: the instruction there
+  disasm::Operation before{};       // of Before: the instruction there
   struct Edge {
     GuestVirt at;
     arch::Condition condition = arch::kNoCondition;

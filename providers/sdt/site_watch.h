@@ -66,7 +66,7 @@ class SiteWatch {
 
   const GuestVirt site_;
   const Slice slice_;
-  const disasm::Evaluable before_;
+  const disasm::Operation before_;
   const SitePlacement::Where where_;
   const bool comes_back_;  // the target's code may come to where we stand after the site
   const std::uint64_t stack_bytes_;

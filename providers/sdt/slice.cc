@@ -14,10 +14,10 @@
 namespace ringside::providers {
 namespace {
 
-using disasm::Evaluable;
+using disasm::Effect;
 using disasm::Evaluation;
 using disasm::Flow;
-using disasm::Operator;
+using disasm::Operation;
 using guest_linux::Kernel;
 
 /// The longest slices of 6.1 and 6.12 have some 40 instructions.
@@ -91,6 +91,7 @@ class Slice::Preparation {
     const FunctionFlow::Node& node = (*place.flow)[place.index];
     step.in.address = node.at;
     step.in.length = node.in.length;
+    step.in.effect = Effect::Nothing;
     if (is_call_of_functions(node.at)) {
       step.kind = node.in.flow == Flow::Call ? Kind::Call : Kind::TailCall;
     } else if (node.key != GuestVirt()) {
@@ -107,7 +108,7 @@ class Slice::Preparation {
     step.jump = step_of({place.flow, node.jump});
     if (node.key == source_.tracepoint.key) {
       slice_.has_own_label_ = true;
-      step.in.opcode = Operator::Jump;
+      step.in.effect = Effect::Jump;
       step.in.target = node.in.target;
       step.next = step.jump;
     } else {
@@ -128,15 +129,15 @@ class Slice::Preparation {
     if (!in) return refuse(node.at, in.error().message);
     step.in = *in;
     if (returns(*in)) {
-      step.in.opcode = Operator::Return;
+      step.in.effect = Effect::Return;
       step.kind = is_called(place) ? Kind::Return : Kind::Leave;
       return {};
     }
-    const bool always_jumps = in->opcode == Operator::Jump && in->condition == arch::kNoCondition;
-    if (in->opcode == Operator::Jump) step.jump = step_of({place.flow, node.jump});
-    if (in->opcode == Operator::Call) {
+    const bool always_jumps = in->effect == Effect::Jump && in->condition == arch::kNoCondition;
+    if (in->effect == Effect::Jump) step.jump = step_of({place.flow, node.jump});
+    if (in->effect == Effect::Call) {
       if (only_takes_time(*in)) {
-        step.in.opcode = Operator::Nothing;
+        step.in.effect = Effect::Nothing;
       } else {
         step.jump = step_of(TRY(called(*in)));
       }
@@ -146,9 +147,9 @@ class Slice::Preparation {
   }
 
   /// ret, or the jump that stands for it where return predictors need help.
-  bool returns(const Evaluable& in) const {
-    if (in.opcode != Operator::Jump || in.condition != arch::kNoCondition)
-      return in.opcode == Operator::Return;
+  bool returns(const Operation& in) const {
+    if (in.effect != Effect::Jump || in.condition != arch::kNoCondition)
+      return in.effect == Effect::Return;
     const auto names = source_.kernel.symbols().all_at(in.target);
     return std::ranges::any_of(names, [](const auto& one) { return is_return_thunk(one.name); });
   }
@@ -158,7 +159,7 @@ class Slice::Preparation {
   /// in code that the compiler takes to call nothing (__preempt_schedule() of
   /// arch/x86/include/asm/preempt.h). By others it tells RCU that an idle CPU is about to be traced
   /// (__DO_TRACE of include/linux/tracepoint.h, up to 6.5).
-  bool only_takes_time(const Evaluable& in) const {
+  bool only_takes_time(const Operation& in) const {
     static constexpr std::array<std::string_view, 8> kNames = {
         "preempt_schedule_thunk", "preempt_schedule_notrace_thunk",
         "preempt_schedule",       "preempt_schedule_notrace",
@@ -169,7 +170,7 @@ class Slice::Preparation {
         names, [](const auto& one) { return std::ranges::find(kNames, one.name) != kNames.end(); });
   }
   /// The first instruction of a function that can be evaluated, as it seems.
-  Result<Place> called(const Evaluable& in) {
+  Result<Place> called(const Operation& in) {
     const auto known = std::ranges::find(called_, in.target, &Called::at);
     if (known != called_.end()) return Place{&known->flow, known->flow.at(in.target)};
     const std::string text =
@@ -273,7 +274,7 @@ Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memor
       }
       case Kind::Evaluate: {
         const GuestVirt next = TRY(state.step(step.in));
-        const bool branches = step.in.opcode == Operator::Jump || step.in.opcode == Operator::Call;
+        const bool branches = step.in.effect == Effect::Jump || step.in.effect == Effect::Call;
         at = branches && next == step.in.target ? step.jump : step.next;
         break;
       }

@@ -60,7 +60,7 @@ class Slice {
   struct Step {
     Kind kind = Kind::Evaluate;
     std::uint32_t next = 0, jump = 0;  // in steps_
-    disasm::Evaluable in{};
+    disasm::Operation in{};
   };
   class Preparation;
 

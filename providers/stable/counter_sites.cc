@@ -50,8 +50,8 @@ std::optional<std::uint64_t> index_of(const TypeGraph& types, std::string_view n
 // An arrival
 
 bool CounterSites::Adds::fires(const ArgumentMoment& at, ArrivalValues& out) const {
-  if (percpu_offset(adds_.memory, at.registers) != counter_) return false;
-  out.words[0] = disasm::amount(adds_, at.registers);
+  if (percpu_offset(*adds_.memory, at.registers) != counter_) return false;
+  out.words[0] = adds_.added(at.registers);
   out.words[1] = at.percpu_base.wrapping_add(counter_).raw();
   return true;
 }
@@ -129,8 +129,8 @@ void CounterSites::find_sites(const guest_linux::Module& module) {
       const auto bytes = std::span<const std::byte>(piece).subspan(n, read - n);
       if (!may_begin(bytes) || sites_->size() == kMostSites) continue;
       const GuestVirt at = begin.wrapping_add(n);
-      if (const auto adds = disasm::decode_addition(bytes, at))
-        sites_->push_back({at, *adds, Place::Unknown});
+      if (const auto in = disasm::decode_operation(bytes, at); in && in->adds_to_memory())
+        sites_->push_back({at, *in, Place::Unknown});
     }
   }
 }
@@ -147,7 +147,7 @@ std::vector<CounterSites::Site>& CounterSites::sites() {
 
 /// By what is known before it runs.
 bool CounterSites::may_add_to(const Site& site, const Counter& counter) {
-  const disasm::MemoryOperand& memory = site.adds.memory;
+  const disasm::MemoryOperand& memory = *site.adds.memory;
   const auto displacement = static_cast<std::uint64_t>(memory.displacement);
   if (counter.is_by_pointer) {
     const std::uint64_t index = counter.at - counter.array;

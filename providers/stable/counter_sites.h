@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "disasm/addition.h"
+#include "disasm/decoder.h"
 #include "providers/context/arrival.h"
 #include "providers/functions/function_probes.h"
 
@@ -51,16 +51,16 @@ class CounterSites {
   enum class Place : std::uint8_t { Unknown, Instruction, None, NotListed };
   struct Site {
     GuestVirt at;
-    disasm::Addition adds;
+    disasm::Operation adds;
     Place place = Place::Unknown;
   };
   class Adds final : public Arrival {
    public:
-    Adds(const disasm::Addition& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
+    Adds(const disasm::Operation& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
     bool fires(const ArgumentMoment& at, ArrivalValues& out) const override;
 
    private:
-    const disasm::Addition adds_;
+    const disasm::Operation adds_;
     const std::uint64_t counter_;  // from the per-CPU base on
   };
 

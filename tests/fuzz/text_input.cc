@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "disasm/decoder.h"
-#include "disasm/operation.h"
 #include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
@@ -39,7 +38,7 @@ std::size_t look_at(std::span<const std::byte> bytes, GuestVirt at, GuestVirt sl
   }
   const std::size_t length = instruction->length;
   CHECK(length > 0 && length <= std::min(bytes.size(), kLongest));
-  CHECK(operation->instruction.length == length);
+  CHECK(operation->length == length);
   CHECK(!disasm::name_of(operation->kind).empty());
   if (moved) {
     check_slot(*moved, slot);

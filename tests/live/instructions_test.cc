@@ -11,7 +11,7 @@
 #include <string>
 
 #include "disasm/form_run_for_tests.h"
-#include "disasm/operation.h"
+#include "disasm/decoder.h"
 #include "providers/tracepoint/sites/fault_search.h"
 #include "providers/tracepoint/sites/instruction_list.h"
 #include "providers/tracepoint/sites/original_text.h"
@@ -22,8 +22,8 @@
 namespace ringside::live {
 namespace {
 
+using disasm::Operation;
 using guest_linux::Symbol;
-using providers::ListedInstruction;
 
 class LiveText : public testing::TestWithParam<const char*> {
  protected:
@@ -48,7 +48,7 @@ class LiveText : public testing::TestWithParam<const char*> {
       if (!symbols.modules()[function.module].has_text_at(function.address)) continue;
       const auto list = providers::list_instructions(*text_, symbols, function);
       if (!list) continue;
-      for (const ListedInstruction& one : list->instructions) visit(function, *list, one);
+      for (const Operation& one : list->instructions) visit(function, *list, one);
     }
   }
 
@@ -72,7 +72,7 @@ TEST_P(LiveText, NearlyEveryInstructionCanBeProbed) {
   std::size_t all = 0;
   std::map<std::string, std::size_t> refused;  // by reason
   for_each_instruction(
-      [&](const Symbol&, const providers::InstructionList& list, const ListedInstruction& one) {
+      [&](const Symbol&, const providers::InstructionList& list, const Operation& one) {
         ++all;
         const bool of_head = list.ftrace && one.address < list.ftrace->end;
         const GuestVirt stand = of_head ? list.ftrace->end : one.address;
@@ -97,10 +97,10 @@ TEST_P(LiveText, EachFormDoesTheSameInItsSlot) {
   std::set<std::string> seen;
   std::map<Kind, std::size_t> forms;
   for_each_instruction([&](const Symbol& function, const providers::InstructionList& list,
-                           const ListedInstruction& one) {
+                           const Operation& one) {
     if (list.ftrace && one.address < list.ftrace->end) return;  // never displaced
     std::array<std::byte, arch::kLongestInstruction> buffer;
-    const auto bytes = std::span(buffer).first(one.operation.instruction.length);
+    const auto bytes = std::span(buffer).first(one.length);
     if (!text_->read(one.address, bytes)) return;
     if (!seen.insert(disasm::form_of(bytes)).second) return;
     const auto verdict = runner.run(bytes, 4);

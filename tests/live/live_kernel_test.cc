@@ -16,7 +16,6 @@
 #include <set>
 #include <sstream>
 
-#include "disasm/capstone_decoder.h"
 #include "disasm/cross_check.h"
 #include "disasm/decoder.h"
 #include "providers/tracepoint/sites/function_sites.h"

@@ -30,11 +30,11 @@ arch::Register register_of_thunk(std::string_view name) {
 }
 
 void see_through_thunks(disasm::Operation& operation, const SymbolTable& symbols) {
-  const Flow flow = operation.instruction.flow;
+  const Flow flow = operation.flow;
   if (flow != Flow::Call && flow != Flow::Jump) return;
-  for (const Symbol& target : symbols.all_at(operation.instruction.target)) {
+  for (const Symbol& target : symbols.all_at(operation.target)) {
     if (flow == Flow::Jump && is_return_thunk(target.name)) operation.kind = InstructionClass::Ret;
-    if (auto by = register_of_thunk(target.name); by != nullptr) operation.target = by;
+    if (auto by = register_of_thunk(target.name); by != nullptr) operation.target_register = by;
   }
 }
 
@@ -96,11 +96,12 @@ class Lister {
   /// The landing pad, if there is one, and the ftrace site, which the guest may be rewriting.
   void add_head() {
     const auto pad = disasm::decode_operation(bytes_, function_.address);
-    if (list_.ftrace->begin != function_.address && pad) add(function_.address, *pad);
+    if (list_.ftrace->begin != function_.address && pad) add(*pad);
     disasm::Operation site;
-    site.instruction.length = kFtraceBytes;
+    site.address = list_.ftrace->begin;
+    site.length = kFtraceBytes;
     site.does_nothing = true;
-    list_.instructions.push_back({list_.ftrace->begin, site});
+    list_.instructions.push_back(site);
   }
 
   void sweep() {
@@ -115,22 +116,22 @@ class Lister {
         return;
       }
       const auto operation = disasm::decode_operation(rest, here);
-      if (operation && !is_padding) add(here, *operation);
+      if (operation && !is_padding) add(*operation);
     }
   }
 
-  void add(GuestVirt at, disasm::Operation operation) {
+  void add(disasm::Operation operation) {
     see_through_thunks(operation, symbols_);
-    list_.instructions.push_back({at, operation});
+    list_.instructions.push_back(operation);
   }
 
   /// Nops that fill the room up to the next function, or belong to its prefix.
   void leave_out_padding_at_end() {
     auto& all = list_.instructions;
     const bool is_whole = list_.trouble.empty();
-    const auto is_nop = [&](const ListedInstruction& one) {
+    const auto is_nop = [&](const disasm::Operation& one) {
       const bool of_head = list_.ftrace && one.address < list_.ftrace->end;
-      return one.operation.does_nothing && !of_head;
+      return one.does_nothing && !of_head;
     };
     while (is_whole && !all.empty() && is_nop(all.back())) all.pop_back();
   }

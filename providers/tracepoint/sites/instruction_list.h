@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "disasm/operation.h"
+#include "disasm/decoder.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
@@ -18,17 +18,11 @@
 
 namespace ringside::providers {
 
-struct ListedInstruction {
-  GuestVirt address;
-  /// The meaning of the instruction: a jump to a return thunk is a Ret, and a branch to an indirect
-  /// thunk is a branch by that thunk's register.
-  disasm::Operation operation;
-};
-
 struct InstructionList {
   /// Their addresses ascend. The ftrace site is one of five bytes that does nothing, whatever
-  /// stands there now.
-  std::vector<ListedInstruction> instructions;
+  /// stands there now. A jump to a return thunk is a Ret, and a branch to an indirect thunk is a
+  /// branch by that thunk's register.
+  std::vector<disasm::Operation> instructions;
   std::optional<FtraceSite> ftrace;  // none in a .cold part
   std::string trouble;               // why the list ends before the function; else empty
 };

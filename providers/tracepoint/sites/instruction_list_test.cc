@@ -17,8 +17,8 @@ using Names = std::vector<std::string>;
 Names names(const InstructionList& list, GuestVirt function) {
   Names out;
   for (const auto& one : list.instructions) {
-    out.push_back(fmt::format("{}-{:x}", disasm::name_of(one.operation.kind),
-                              one.address.offset_from(function)));
+    out.push_back(
+        fmt::format("{}-{:x}", disasm::name_of(one.kind), one.address.offset_from(function)));
   }
   return out;
 }
@@ -108,7 +108,7 @@ TEST(InstructionList, SeesThroughThunks) {
 
   ASSERT_TRUE(list);
   EXPECT_EQ(names(*list, text.symbol("f").address), (Names{"other-0", "call-5", "ret-a"}));
-  EXPECT_TRUE(list->instructions[1].operation.target == &Registers::r11);
+  EXPECT_TRUE(list->instructions[1].target_register == &Registers::r11);
 }
 
 }  // namespace
