@@ -10,10 +10,8 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/messages.h"
-#include "cli/program/d_files.h"
-#include "cli/program/data_folder.h"
-#include "cli/session/session.h"
+#include "cli/messages/messages.h"
+#include "cli/program/libraries.h"
 #include "vmm/base/similar_name.h"
 
 namespace ringside::cli {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/examples.h"
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "cli/options/option_pages.h"
 #include "cli/options/options.h"
 #include "cli/session/session.h"

@@ -7,8 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/messages.h"
-#include "cli/session/session.h"
+#include "cli/messages/messages.h"
 #include "vmm/base/align.h"
 #include "vmm/base/printable.h"
 

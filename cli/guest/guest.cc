@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "cli/guest/images.h"
-#include "cli/messages.h"
-#include "cli/progress.h"
+#include "cli/messages/messages.h"
+#include "cli/messages/progress.h"
 #include "vmm/attach/attach.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/guest/guest_command.h"
+#include "cli/messages/signals.h"
 #include "cli/options/options.h"
-#include "cli/signals.h"
 #include "providers/tracer/target.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"

@@ -31,7 +31,7 @@ std::string manual() {
   return std::regex_replace(page, std::regex(R"(\\f[BIR]|\\(?=-))"), "");
 }
 
-std::string section(const std::string& page, const std::string& heading) {
+std::string page_section(const std::string& page, const std::string& heading) {
   const std::size_t begin = page.find(heading + "\n");
   EXPECT_NE(begin, page.npos) << heading;
   return begin == page.npos ? "" : page.substr(begin, page.find("\n.S", begin) - begin);
@@ -77,9 +77,9 @@ TEST(Usage, HasTheLettersAsDtraceWritesThem) {
 
 TEST(Manual, HasEachOptionOnceUnderTheTimeAtWhichItMayBeSet) {
   const std::string page = manual();
-  const std::string compiling = section(page, ".SS While programs are compiled");
-  const std::string running = section(page, ".SS While programs run");
-  const std::string any_time = section(page, ".SS At any time");
+  const std::string compiling = page_section(page, ".SS While programs are compiled");
+  const std::string running = page_section(page, ".SS While programs run");
+  const std::string any_time = page_section(page, ".SS At any time");
 
   for (const OptionRow& row : option_rows()) {
     if (row.name.empty()) continue;

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "cli/options/line_options.h"
 #include "cli/options/machine_list.h"
 #include "vmm/base/similar_name.h"

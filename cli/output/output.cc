@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "cli/output/structured_output.h"
 #include "dif/verify/stack_use.h"
 #include "vmm/base/utf8.h"

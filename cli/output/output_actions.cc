@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/guest/shell.h"
+#include "cli/guest/host_program.h"
 #include "cli/output/aggregation_text.h"
 #include "cli/output/output.h"
 #include "cli/output/pretty_print.h"

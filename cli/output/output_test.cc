@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "cli/output/fake_program_for_tests.h"
 
 namespace ringside::cli {

@@ -21,6 +21,9 @@ class TargetView : public ProgramView {
   const dif::ProbeDescription& probe_name(dif::ProbeId probe) const override {
     return target_->engine().probe_name(probe);
   }
+  /// snapshot(): an ELF core (vmm/saved) of the machine, which is paused meanwhile unless a firing
+  /// holds it already. The file must not exist. Shows progress on a terminal. Returns a line on
+  /// what was written; the error names the file.
   Result<std::string> snapshot(const std::string& path) const override;
   std::string describe(GuestVirt address) const override;
   std::string describe_user(std::uint64_t pid, GuestVirt address) const override;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/fake_tracer_for_tests.h"
+#include "cli/program/fake_tracer_for_tests.h"
 
 namespace ringside::cli {
 namespace {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-
-#include "cli/program/d_files.h"
+#include <fstream>
+#include <sstream>
+#include <system_error>
 
 namespace ringside::cli {
 namespace {
@@ -56,6 +57,41 @@ std::string missing_libraries(const Settings& settings, const std::string& own_f
       "it "
       "(bin/ringside, share/ringside/lib); -x nolibs does without",
       fmt::join(places, " nor "));
+}
+
+std::vector<fs::path> d_files(const std::string& folder, std::error_code& failure) {
+  std::vector<fs::path> files;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
+       at.increment(failure)) {
+    if (at->path().extension() == ".d") files.push_back(at->path());
+  }
+  return files;
+}
+
+std::optional<std::string> text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file makes the insertion "fail"; only the input's own state tells trouble.
+  if (!file.is_open() || file.bad()) return std::nullopt;
+  return text.str();
+}
+
+std::vector<std::string> data_folder_places(std::string_view name) {
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  if (failure) return {};
+  const fs::path folder = program.parent_path();
+  return {(folder / name).lexically_normal().string(),
+          (folder / "../share/ringside" / name).lexically_normal().string()};
+}
+
+std::string data_folder(std::string_view name) {
+  std::error_code failure;
+  for (const std::string& place : data_folder_places(name)) {
+    if (fs::is_directory(place, failure)) return place;
+  }
+  return {};
 }
 
 }  // namespace ringside::cli

@@ -1,8 +1,13 @@
-// D libraries: the *.d files that the compiler reads before a program.
+// D files that the compiler reads before a program (libraries), and the folders of files that come
+// with ringside.
 // Does not: parse them, or decide which can be used (the compiler does).
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/options/settings.h"
@@ -21,5 +26,18 @@ Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
 /// right one. Otherwise empty.
 std::string missing_libraries(const Settings& settings, const std::string& own_folder,
                               const std::vector<std::string>& places);
+
+/// The files that end in .d, in no order; `failure` is set if not all could be found.
+std::vector<std::filesystem::path> d_files(const std::string& folder, std::error_code& failure);
+
+/// All of a file; empty, with errno, when it cannot be read.
+std::optional<std::string> text_of(const std::filesystem::path& path);
+
+/// The folder `name` (lib, examples) beside the program, or in share/ringside of the tree that it
+/// is installed in. Empty when neither is there.
+std::string data_folder(std::string_view name);
+
+/// Where data_folder() looks, in that order; empty where the program cannot tell where it lies.
+std::vector<std::string> data_folder_places(std::string_view name);
 
 }  // namespace ringside::cli

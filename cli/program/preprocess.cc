@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/guest/spawn_child.h"
+#include "cli/guest/host_program.h"
 #include "vmm/base/await_child.h"
 #include "vmm/base/unique_fd.h"
 
@@ -113,7 +113,7 @@ Result<std::string> preprocess(std::string_view text, const std::string& file,
   const UniqueFd input = TRY(memory_file(fmt::format("# 1 {}\n{}\n", in_quotes(file), text)));
   const UniqueFd output = TRY(memory_file({}));
   pid_t pid = 0;
-  if (const int problem = spawn(pid, settings.path, words, input.get(), output.get());
+  if (const int problem = spawn_program(pid, settings.path, words, input.get(), output.get());
       problem != 0) {
     return fail(ErrorCode::NotFound,
                 fmt::format("cannot run the C preprocessor {}: {} (install the package cpp, or "

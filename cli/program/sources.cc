@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/program/d_files.h"
+#include "cli/program/libraries.h"
 #include "cli/program/preprocess.h"
 #include "vmm/base/utf8.h"
 

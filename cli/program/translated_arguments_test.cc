@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/fake_tracer_for_tests.h"
-#include "cli/probe_list.h"
 #include "cli/program/environment.h"
+#include "cli/program/fake_tracer_for_tests.h"
+#include "cli/program/probe_list.h"
 #include "dif/bind/bind.h"
 #include "dif/engine/engine.h"
 #include "dif/verify/verify.h"

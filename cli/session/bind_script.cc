@@ -2,23 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
-#include "cli/options/buffer_sizes.h"
+#include "cli/options/option_values.h"
 #include "cli/program/bind_program.h"
-#include "cli/program/half_pairs.h"
-#include "cli/session/phase_time.h"
+#include "cli/session/session_target.h"
 #include "dif/engine/engine.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
 
 namespace ringside::cli {
 namespace {
+
+std::string_view words(dif::BufferKind kind) {
+  switch (kind) {
+    case dif::BufferKind::Principal: return "buffer";
+    case dif::BufferKind::Aggregation: return "aggregation";
+    case dif::BufferKind::Dynamic: return "dynamic variable";
+    case dif::BufferKind::Speculation: return "speculation";
+  }
+  return "buffer";
+}
 
 /// The D variables that the machines have in common.
 Result<std::shared_ptr<dif::SharedGlobals>> shared_globals(
@@ -139,21 +150,21 @@ void tell_gaps(const SessionTargets& targets, const SessionTarget& entry) {
 }
 
 /// With -F, that arrows will lack their other half. Who asked for one end alone knows.
-void tell_half_pairs(const SessionTargets& targets, const SessionTarget& entry) {
+void tell_unpaired_probes(const SessionTargets& targets, const SessionTarget& entry) {
   std::set<dif::ProbeId> seen;
   std::vector<dif::ProbeDescription> asked;
-  HalfPairs pairs;
+  UnpairedProbes unpaired;
   for (const dif::Clause& clause : entry.target->program().clauses) {
     for (const dif::ProbeDescription& pattern : clause.probes) {
       asked.push_back(pattern);
       const auto visit = [&](const providers::Probe& probe) {
-        if (seen.insert(probe.id).second) pairs.add(probe.name);
+        if (seen.insert(probe.id).second) unpaired.add(probe.name);
       };
       // An error here is one of enabling, too, which is told then.
       if (!entry.target->tracer().for_each_probe(pattern, visit)) return;
     }
   }
-  const HalfPairs::Found found = pairs.find(asked);
+  const UnpairedProbes::Found found = unpaired.find(asked);
   if (found.count == 0) return;
   targets.print_line(
       entry, fmt::format("{} function{} one of entry and return alone, so {} arrows of -F have no "
@@ -167,7 +178,7 @@ Result<void> enable(const Script& script, const SessionTargets& targets, Session
   using Matching = providers::Target::Matching;
   const Clock::time_point began = Clock::now();
   tell_gaps(targets, entry);
-  if (settings.flow_indent) tell_half_pairs(targets, entry);
+  if (settings.flow_indent) tell_unpaired_probes(targets, entry);
   // The compiler has seen to it that all match, but perhaps on another machine.
   const bool optional = settings.zero_matches || !script.is_saved();
   auto matched = entry.target->enable_all(optional ? Matching::Optional : Matching::Required);
@@ -180,6 +191,33 @@ Result<void> enable(const Script& script, const SessionTargets& targets, Session
 }
 
 }  // namespace
+
+std::string lowered_text(const dif::LoweredBuffer& buffer) {
+  return fmt::format("{} size lowered to {}", words(buffer.kind), size_text(buffer.size));
+}
+
+void UnpairedProbes::add(const dif::ProbeDescription& probe) {
+  const bool enters = probe.name == "entry";
+  if (!enters && probe.name != "return") return;
+  Ends& ends = functions_[{probe.provider, probe.module, probe.function}];
+  ++(enters ? ends.entries : ends.returns);
+}
+
+UnpairedProbes::Found UnpairedProbes::find(std::span<const dif::ProbeDescription> asked) const {
+  Found found;
+  for (const auto& [name, ends] : functions_) {
+    if (ends.entries == ends.returns) continue;
+    const auto& [provider, module, function] = name;
+    const dif::ProbeDescription missing{provider, module, function,
+                                        ends.entries < ends.returns ? "entry" : "return"};
+    const bool wanted = std::ranges::any_of(asked, [&](const dif::ProbeDescription& pattern) {
+      return dif::matches(pattern, missing);
+    });
+    if (!wanted) continue;
+    if (found.count++ == 0) found.first = missing;
+  }
+  return found;
+}
 
 Result<dif::VerifiedProgram> bound_program(const Script& script, const SessionTargets& targets,
                                            SessionTarget& entry) {

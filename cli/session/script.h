@@ -3,6 +3,7 @@
 // Does not: know targets; bind_script.h binds the program to them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,5 +67,13 @@ class Script {
   Sources sources_;
   std::optional<dif::Program> program_;
 };
+
+/// The compiler's options, made from the command line.
+/// `targets` is $target on each machine, 0 for none; `name` is what the compiler's messages call
+/// the programs. Options that a program sets (`#pragma D option`) are set in `line`, which must
+/// stay until the program is compiled.
+d::CompileOptions compile_options(CommandLine& line, std::string name,
+                                  const std::vector<std::int64_t>& targets,
+                                  std::vector<d::LibrarySource> libraries);
 
 }  // namespace ringside::cli

@@ -6,11 +6,6 @@
 
 namespace ringside::cli {
 
-// dtrace's exit statuses; exit(n) in D sets any other.
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailure = 1;
-inline constexpr int kExitUsage = 2;
-
 /// Runs what the command line asks for; returns the exit status. Errors are printed on stderr.
 /// Call it before any thread was started: it blocks the signals that end it.
 int run_session(CommandLine line);

@@ -1,8 +1,10 @@
 #include "cli/session/session_target.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 
 namespace ringside::cli {
 
@@ -36,6 +38,21 @@ std::string SessionTargets::line_start(const SessionTarget& entry) const {
 
 void SessionTargets::print_line(const SessionTarget& entry, const std::string& text) const {
   say(line_start(entry) + text);
+}
+
+void report_time(const Settings& settings, std::string_view phase, Clock::time_point since) {
+  if (!settings.debug) return;
+  const std::chrono::duration<double, std::milli> spent = Clock::now() - since;
+  say(fmt::format("{} in {:.1f} ms", phase, spent.count()));
+}
+
+void report_pauses(const Settings& settings, const SessionTargets& targets) {
+  if (!settings.debug) return;
+  for (const SessionTarget& entry : targets) {
+    const vmm::Machine* const machine = entry.target->machine();
+    if (machine == nullptr) continue;
+    targets.print_line(entry, "the guest stood still " + machine->vcpus().pauses().describe());
+  }
 }
 
 }  // namespace ringside::cli

@@ -2,15 +2,18 @@
 // target: the command in its guest, its process, and how the output shows it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/guest/guest.h"
 #include "cli/guest/guest_command.h"
+#include "cli/options/settings.h"
 #include "cli/output/target_view.h"
 #include "cli/program/environment.h"
 #include "providers/tracer/target.h"
@@ -70,5 +73,14 @@ class SessionTargets {
   std::vector<SessionTarget> all_;
   bool several_;
 };
+
+// For -x debug: how long each phase of a run took, and how long it paused the guests.
+
+using Clock = std::chrono::steady_clock;
+
+/// Says on stderr how long ago `since` was, under -x debug: "compiled in 1.5 ms".
+void report_time(const Settings& settings, std::string_view phase, Clock::time_point since);
+/// Says of each machine how often and how long it has been made to stand still until now.
+void report_pauses(const Settings& settings, const SessionTargets& targets);
 
 }  // namespace ringside::cli

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "vmm/base/end_order.h"
 
 namespace ringside::cli {

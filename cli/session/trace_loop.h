@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cli/guest/host_process.h"
+#include "cli/messages/signals.h"
 #include "cli/output/output.h"
 #include "cli/output/sink.h"
 #include "cli/session/watched_target.h"
-#include "cli/signals.h"
 #include "cli/statistics/figures_file.h"
 #include "providers/fire/host_clock.h"
 

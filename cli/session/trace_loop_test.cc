@@ -11,8 +11,8 @@
 #include <memory>
 #include <thread>
 
-#include "cli/fake_tracer_for_tests.h"
 #include "cli/output/target_view.h"
+#include "cli/program/fake_tracer_for_tests.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"

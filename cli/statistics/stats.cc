@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "cli/output/sink.h"
-#include "cli/session/session.h"
 #include "vmm/base/own_folder.h"
 #include "vmm/base/printable.h"
 

@@ -8,10 +8,9 @@
 #include <thread>
 
 #include "cli/guest/saved_guest.h"
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
+#include "cli/messages/progress.h"
 #include "cli/output/sink.h"
-#include "cli/progress.h"
-#include "cli/session/session.h"
 #include "vmm/attach/attach.h"
 #include "vmm/attach/host_share.h"
 #include "vmm/linux/health/health.h"

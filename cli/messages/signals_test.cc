@@ -1,4 +1,4 @@
-#include "cli/signals.h"
+#include "cli/messages/signals.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

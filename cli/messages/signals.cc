@@ -1,5 +1,5 @@
 // In this file, top to bottom: what signals mean, the thread that reads them, the session's side.
-#include "cli/signals.h"
+#include "cli/messages/signals.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/raise_event.h"
 

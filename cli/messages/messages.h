@@ -1,5 +1,5 @@
-// Messages for the user on stderr. They begin with our prefix where dtrace's begin with its own.
-// Drops and faults have dtrace's wording.
+// Messages for the user on stderr, and exit statuses. Messages begin with our prefix where dtrace's
+// begin with its own. Drops and faults have dtrace's wording.
 #pragma once
 
 #include <array>
@@ -11,6 +11,11 @@
 #include "dif/engine/engine.h"
 
 namespace ringside::cli {
+
+// dtrace's exit statuses; exit(n) in D sets any other.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
 
 /// Sets the name in front of every line: the name by which the command was called, as in dtrace. So
 /// a link with the name dtrace prints messages as dtrace does. `path` is argv[0]; before any thread

@@ -1,4 +1,4 @@
-#include "cli/probe_list.h"
+#include "cli/program/probe_list.h"
 
 #include <gtest/gtest.h>
 
@@ -75,6 +75,23 @@ TEST(ProbeList, ReasonsAreCountedWhateverTheirFunctionAndAddress) {
             "\t\t       2 the text at 0x... does not decode\n"
             "\t\t       1 it waits\n"
             "\t\t       1 no probe can stand at\n\n");
+}
+
+TEST(StabilityReport, HasDtracesLayout) {
+  using dif::DependencyClass;
+  using dif::Stability;
+  EXPECT_EQ(stability_report("description BEGIN",
+                             {Stability::Evolving, Stability::Stable, DependencyClass::Common},
+                             {Stability::Stable, Stability::Private, DependencyClass::Isa}),
+            "\nStability attributes for description BEGIN:\n\n"
+            "\tMinimum Probe Description Attributes\n"
+            "\t\tIdentifier Names: Evolving\n"
+            "\t\tData Semantics:   Stable\n"
+            "\t\tDependency Class: Common\n\n"
+            "\tMinimum Statement Attributes\n"
+            "\t\tIdentifier Names: Stable\n"
+            "\t\tData Semantics:   Private\n"
+            "\t\tDependency Class: ISA\n\n");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "cli/messages.h"
+#include "cli/messages/messages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/progress.h"
+#include "cli/messages/progress.h"
 #include "vmm/base/utf8.h"
 
 namespace ringside::cli {

@@ -1,5 +1,5 @@
 // Options that a program sets reach the compiler and the session through one table.
-#include "cli/options/compile_options.h"
+#include "cli/session/script.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,15 @@
-#include "cli/guest/spawn_child.h"
+#include "cli/guest/host_program.h"
 
+#include <fmt/format.h>
 #include <spawn.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <vector>
+
+#include "vmm/base/await_child.h"
 
 namespace ringside::cli {
 namespace {
@@ -47,7 +52,7 @@ class SpawnPlan {
 
 }  // namespace
 
-int spawn(pid_t& child, const std::string& program, std::span<const std::string> words, int input,
+int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words, int input,
           int output) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -55,6 +60,19 @@ int spawn(pid_t& child, const std::string& program, std::span<const std::string>
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   return SpawnPlan(input, output).run(child, program.c_str(), arguments.data());
+}
+
+Result<int> run_in_shell(const std::string& command, int output_fd) {
+  const std::string words[] = {"sh", "-c", command};
+  pid_t child = 0;
+  if (const int failed = spawn_program(child, "/bin/sh", words, STDIN_FILENO, output_fd); failed != 0) {
+    return fail(ErrorCode::Io, fmt::format("cannot run /bin/sh: {}", std::strerror(failed)));
+  }
+  const auto status = await_child(child);
+  if (!status) {
+    return fail(ErrorCode::Io, fmt::format("cannot wait for /bin/sh: {}", std::strerror(errno)));
+  }
+  return *status;
 }
 
 }  // namespace ringside::cli

@@ -1,4 +1,4 @@
-#include "cli/probe_list.h"
+#include "cli/program/probe_list.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <map>
 #include <string_view>
 #include <utility>
-
-#include "cli/output/stability_report.h"
 
 namespace ringside::cli {
 
@@ -118,6 +116,20 @@ std::string refusal_list(const std::vector<providers::Refusal>& refusals) {
     text += fmt::format("\t\t{}: {}\n", refusal.name.to_string(), refusal.reason);
   }
   return text + refusal_summary(refusals) + '\n';
+}
+
+std::string attribute_lines(std::string_view heading, const dif::Attributes& attributes) {
+  return fmt::format(
+      "\t{}\n\t\tIdentifier Names: {}\n\t\tData Semantics:   {}\n\t\tDependency Class: {}\n",
+      heading, dif::text(attributes.name), dif::text(attributes.data),
+      dif::text(attributes.dependency));
+}
+
+std::string stability_report(std::string_view label, const dif::Attributes& description,
+                             const dif::Attributes& statements) {
+  return fmt::format("\nStability attributes for {}:\n\n{}\n{}\n", label,
+                     attribute_lines("Minimum Probe Description Attributes", description),
+                     attribute_lines("Minimum Statement Attributes", statements));
 }
 
 }  // namespace ringside::cli

@@ -1,4 +1,4 @@
-#include "cli/progress.h"
+#include "cli/messages/progress.h"
 
 #include <gtest/gtest.h>
 #include <pty.h>

@@ -1,12 +1,12 @@
-#include "cli/list_probes.h"
+#include "cli/session/list_probes.h"
 
 #include <fmt/format.h>
 
 #include <string_view>
 #include <vector>
 
-#include "cli/messages.h"
-#include "cli/probe_list.h"
+#include "cli/messages/messages.h"
+#include "cli/program/probe_list.h"
 
 namespace ringside::cli {
 namespace {
