@@ -8,7 +8,7 @@
 
 #include "cli/options/settings.h"
 #include "cli/output/aggregations.h"
-#include "cli/output/code_names.h"
+#include "cli/output/values.h"
 
 namespace ringside::cli {
 

@@ -1,5 +1,5 @@
-// The consumer. In this file, top to bottom: set-up, what was taken at once, one record, the start
-// of a row and flowindent, the end, messages. The actions: output_actions.cc.
+// The consumer. In this file, top to bottom: set-up, what was taken at once, one record, the end,
+// messages. The actions: output_actions.cc.
 #include "cli/output/output.h"
 
 #include <fmt/format.h>
@@ -10,19 +10,11 @@
 #include <utility>
 
 #include "cli/messages/messages.h"
-#include "cli/output/structured_output.h"
 #include "dif/verify/stack_use.h"
 #include "vmm/base/utf8.h"
 
 namespace ringside::cli {
 namespace {
-
-constexpr std::size_t kFlowStep = 2;
-constexpr std::size_t kDeepestFlow = 200;  // unmatched entries would indent for ever
-constexpr std::size_t kMostOpen = 1000;    // of them; the oldest are forgotten
-constexpr std::size_t kNameWidth = 32, kFlowWidth = 41;
-constexpr std::size_t kCpuWidth = 3, kIdWidth = 6;
-constexpr std::string_view kMachine = "MACHINE";  // the column that several machines have
 
 bool has_format(const dif::Action& action) {
   return dif::action_info(action.kind).records == dif::RecordedData::Formatted &&
@@ -45,19 +37,6 @@ bool names_code(dif::ValueKind kind) {
     case dif::ValueKind::UserAddress: return true;
   }
   return true;
-}
-
-/// "entry", or a provider's own "method-entry".
-bool names_end(std::string_view name, std::string_view word) {
-  if (!name.ends_with(word)) return false;
-  return name.size() == word.size() || name[name.size() - word.size() - 1] == '-';
-}
-
-/// Whether both are of one function: "entry" and "return", "method-entry" and "method-return".
-bool is_pair(const dif::ProbeDescription& entry, const dif::ProbeDescription& leave) {
-  const auto kind = [](std::string_view name) { return name.substr(0, name.rfind('-') + 1); };
-  return entry.function == leave.function && entry.module == leave.module &&
-         entry.provider == leave.provider && kind(entry.name) == kind(leave.name);
 }
 
 /// "line 3 (tick-1s)"
@@ -86,15 +65,12 @@ Output::Source::Source(const ProgramView& program)
       printed(program.program().aggregations.size()) {}
 
 Output::Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink)
-    : settings_(&settings), sink_(&sink), merge_(views.size()), machine_width_(kMachine.size()) {
-  for (const ProgramView* view : views) {
-    sources_.push_back(std::make_unique<Source>(*view));
-    machine_width_ = std::max(machine_width_, view->machine().size());
-  }
+    : settings_(&settings), merge_(views.size()) {
+  for (const ProgramView* view : views) sources_.push_back(std::make_unique<Source>(*view));
   source_ = sources_.front().get();
-  if (settings.format != OutputFormat::Text) {
-    structured_ = std::make_unique<StructuredOutput>(settings.format, view(), sink);
-  }
+  presenter_ = settings.format == OutputFormat::Text
+                   ? make_text_output(views, settings, sink)
+                   : make_structured_output(*views.front(), settings, sink);
 }
 
 Output::~Output() = default;
@@ -180,6 +156,11 @@ const Output::Plan& Output::plan(dif::EcbId id) {
   return *plan;
 }
 
+void Output::select(std::size_t target) {
+  source_ = sources_[target].get();
+  presenter_->select(target, view());
+}
+
 void Output::consume(const dif::TraceData& trace_data) {
   source_->aggregations.merge(trace_data.aggregates);
   for (std::size_t i = 0; i < trace_data.records.size(); ++i) print_record(trace_data, i);
@@ -188,7 +169,7 @@ void Output::consume(const dif::TraceData& trace_data) {
 }
 
 void Output::add(std::size_t target, dif::TraceData trace_data) {
-  source_ = sources_[target].get();
+  select(target);
   for (const dif::AggregateEntry& change : trace_data.aggregates) {
     aggregations(change.aggregation).merge(std::span(&change, 1));
   }
@@ -200,7 +181,7 @@ void Output::add(std::size_t target, dif::TraceData trace_data) {
 void Output::print_until(std::uint64_t timestamp) {
   merge_.visit_until(
       timestamp, [this](std::size_t target, const dif::TraceData& trace_data, std::size_t index) {
-        source_ = sources_[target].get();
+        select(target);
         print_record(trace_data, index);
       });
 }
@@ -210,7 +191,6 @@ void Output::leave(std::size_t target) {
 }
 
 void Output::write_faults(const dif::TraceData& trace_data) {
-  if (structured_) structured_->select(view());
   for (const dif::FaultReport& report : trace_data.faults) {
     const Plan& failed = plan(report.ecb);
     const dif::Program& program = view().program();
@@ -218,15 +198,12 @@ void Output::write_faults(const dif::TraceData& trace_data) {
     messages_.push_back(
         told(fault_message(report, failed.probe, *failed.name) +
              fault_cause(report, program, clause, place_, settings_->engine.string_size)));
-    if (structured_) {
-      structured_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
-                         messages_.back());
-    }
+    presenter_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
+                      messages_.back());
   }
 }
 
 void Output::write_drops(const dif::TraceData& trace_data) {
-  if (structured_) structured_->select(view());
   count_clause_drops(trace_data);
   auto& drops = source_->drops;
   auto& all_drops = source_->all_drops;
@@ -240,18 +217,16 @@ void Output::write_drops(const dif::TraceData& trace_data) {
       all_drops[cpu][index] += count;
       const auto kind = static_cast<dif::DropKind>(index);
       const auto number = static_cast<unsigned>(cpu);
-      if (structured_) {
-        StructuredOutput::Drop drop{number,
-                                    kind,
-                                    count,
-                                    all_drops[cpu][index],
-                                    told(drop_text(kind, count, number, settings_->drop_tags)),
-                                    {}};
-        for (const dif::ClauseDrops& each : trace_data.clause_drops) {
-          if (each.vcpu == cpu && each.kind == kind) drop.clauses.push_back(each);
-        }
-        structured_->drop(drop);
+      Presenter::Drop drop{number,
+                           kind,
+                           count,
+                           all_drops[cpu][index],
+                           told(drop_text(kind, count, number, settings_->drop_tags)),
+                           {}};
+      for (const dif::ClauseDrops& each : trace_data.clause_drops) {
+        if (each.vcpu == cpu && each.kind == kind) drop.clauses.push_back(each);
       }
+      presenter_->drop(drop);
     }
   }
 }
@@ -295,143 +270,23 @@ void Output::print_record(const dif::TraceData& trace_data, std::size_t index) {
   const dif::Record& record = trace_data.records[index];
   const Plan& enabled = plan(record.ecb);
   plan_ = &enabled;
-  text_.clear();
-  if (structured_) {
-    structured_->select(view());
-    structured_->begin({record.timestamp, record.vcpu, enabled.probe.value, enabled.name});
-    for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
-    structured_->end();
-    return;
-  }
-  start_row(trace_data, index, enabled);
-  line_ended_ = std::string::npos;
+  presenter_->begin({{record.timestamp, record.vcpu, enabled.probe.value, enabled.name},
+                     enabled.label,
+                     trace_data,
+                     index});
   for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
-  const bool ended = text_.size() == line_ended_;
-  if (!settings_->quiet && !ended) text_ += '\n';  // setopt() in this very record counts
-  write_text();
-}
-
-void Output::write_text() {
-  sink_->write(text_, own_);
-  text_.clear();
-  own_.clear();
-}
-
-void Output::start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan) {
-  const Settings& settings = *settings_;
-  const bool columns = !settings.testing;  // of CPU and ID
-  if (!std::exchange(header_done_, true)) {
-    if (columns && several() && (settings.flow_indent || !settings.quiet)) {
-      append_left(text_, kMachine, machine_width_);
-      text_ += ' ';
-    }
-    if (settings.flow_indent) {
-      text_ += columns ? "CPU " : "";
-      append_left(text_, "FUNCTION", kFlowWidth);
-      text_ += '\n';
-    } else if (!settings.quiet) {
-      text_ += columns ? "CPU     ID " : "";
-      append_right(text_, "FUNCTION:NAME", kNameWidth);
-      text_ += '\n';
-    }
-  }
-  const unsigned cpu = trace_data.records[index].vcpu;
-  if (!settings.flow_indent && settings.quiet) return;
-  if (columns && several()) {
-    append_left(text_, view().machine(), machine_width_);
-    text_ += ' ';
-  }
-  if (columns) {
-    append_padded_number(text_, cpu, kCpuWidth);
-    text_ += ' ';
-  }
-  if (settings.flow_indent) return append_flow_name(plan, flow_of(trace_data, index, plan), cpu);
-  if (columns) {
-    append_padded_number(text_, plan.probe.value, kIdWidth);
-    text_ += ' ';
-  }
-  append_right(text_, plan.label, kNameWidth);
-  text_ += ' ';
-}
-
-/// A call's several clauses make one arrow: the first at its entry, the last at its return.
-Output::Flow Output::flow_of(const dif::TraceData& trace_data, std::size_t index,
-                             const Plan& plan) {
-  const dif::Record& record = trace_data.records[index];
-  auto& flows = source_->flows;
-  if (flows.size() <= record.vcpu) flows.resize(std::size_t{record.vcpu} + 1);
-  const dif::EcbId last = std::exchange(flows[record.vcpu].last, record.ecb);
-  const auto same_probe = [&](dif::EcbId other) {
-    return other != record.ecb && this->plan(other).probe == plan.probe;
-  };
-  if (names_end(plan.name->name, "entry")) {
-    return last.value != 0 && same_probe(last) ? Flow::None : Flow::Entry;
-  }
-  if (!names_end(plan.name->name, "return")) return Flow::None;
-  const auto next = std::find_if(
-      trace_data.records.begin() + static_cast<std::ptrdiff_t>(index) + 1, trace_data.records.end(),
-      [&](const dif::Record& each) { return each.vcpu == record.vcpu; });
-  return next != trace_data.records.end() && same_probe(next->ecb) ? Flow::None : Flow::Return;
-}
-
-/// How many calls deep the arrow stands. A return takes away all down to its own entry: calls above
-/// it whose return has no probe, or was dropped, are over, too. One whose entry nobody saw takes
-/// away nothing.
-std::size_t Output::follow_flow(CpuFlow& flows, const Plan& plan, Flow flow) {
-  auto& open = flows.open;
-  const std::size_t depth = open.size();
-  if (flow == Flow::Entry) {
-    if (depth == kMostOpen) open.erase(open.begin());
-    open.push_back(plan.name);
-  }
-  if (flow != Flow::Return) return depth;
-  const auto is_own = [&](const dif::ProbeDescription* entry) {
-    return is_pair(*entry, *plan.name);
-  };
-  const auto own = std::find_if(open.rbegin(), open.rend(), is_own);
-  if (own != open.rend()) open.erase(std::prev(own.base()), open.end());
-  return open.size();
-}
-
-/// "-> f" on entry and "<- f" on return ("=>" and "<=" for system calls), indented by depth.
-void Output::append_flow_name(const Plan& plan, Flow flow, unsigned cpu) {
-  const std::size_t depth = follow_flow(source_->flows[cpu], plan, flow) * kFlowStep;
-  const bool is_syscall = plan.name->provider == "syscall";
-  const std::size_t start = text_.size();
-  text_.append(std::min(depth, kDeepestFlow), ' ');
-  switch (flow) {
-    case Flow::Entry:
-      text_ += is_syscall ? " => " : " -> ";
-      text_ += plan.name->function;
-      break;
-    case Flow::Return:
-      text_ += is_syscall ? " <= " : " <- ";
-      text_ += plan.name->function;
-      break;
-    case Flow::None:
-      text_ += "| ";  // one column before the arrows, as dtrace has it
-      text_ += plan.label;
-      break;
-  }
-  const std::size_t used = text_.size() - start;
-  text_.append(used < kFlowWidth ? kFlowWidth - used + 1 : 1, ' ');
+  presenter_->end();
 }
 
 void Output::statistics(std::size_t target, const nlohmann::ordered_json& figures) {
-  if (!structured_) return;
-  structured_->select(*sources_[target]->view);
-  structured_->statistics(figures);
+  select(target);
+  presenter_->statistics(figures);
 }
 
 void Output::finish() {
-  text_.clear();
-  if (!structured_) text_ += '\n';
+  presenter_->begin_last();
   finish_aggregations();
-  if (structured_) {
-    structured_->finish();
-  } else {
-    write_text();
-  }
+  presenter_->finish();
 }
 
 std::vector<std::string> Output::take_messages() {

@@ -1,7 +1,7 @@
-// The consumer: takes the records that the engines of one or several targets hand over, and makes
-// dtrace's output and lines for stderr of them. Text is made here and in output_actions.cc,
-// documents in structured_output.h. With several targets, rows and lines name the machine. Each
-// target has aggregations of its own, unless aggmerge makes them one.
+// The consumer: takes the records that the engines of one or several targets hand over, walks over
+// them, does what their actions ask for, and makes lines for stderr. A presenter (presenter.h)
+// makes text or documents of what there is to show. With several targets, rows and lines name the
+// machine. Each target has aggregations of its own, unless aggmerge makes them one.
 // Does not: own descriptors or decide when to print (session.h).
 #pragma once
 
@@ -17,15 +17,14 @@
 
 #include "cli/options/settings.h"
 #include "cli/output/aggregations.h"
-#include "cli/output/code_names.h"
+#include "cli/output/values.h"
+#include "cli/output/presenter.h"
 #include "cli/output/printf.h"
 #include "cli/output/record_merge.h"
 #include "cli/output/sink.h"
 #include "dif/engine/engine.h"
 
 namespace ringside::cli {
-
-class StructuredOutput;
 
 /// The facts that printing needs of a running program: the engine's tables, or a test's.
 class ProgramView : public CodeNames {
@@ -99,12 +98,6 @@ class Output {
     std::string label;  // "function:name"
     std::vector<Step> steps;
   };
-  enum class Flow : std::uint8_t { Entry, Return, None };
-  struct CpuFlow {
-    std::vector<const dif::ProbeDescription*> open;  // entries whose return has not come yet
-    dif::EcbId last;
-  };
-
   /// The state that is kept of each target.
   struct Source {
     explicit Source(const ProgramView& program);
@@ -112,8 +105,7 @@ class Output {
     std::vector<std::vector<std::optional<Format>>> formats;  // by clause and action
     std::vector<std::unique_ptr<Plan>> plans;                 // by EcbId
     Aggregations aggregations;
-    std::vector<bool> printed;   // by aggregation: printa() has printed it
-    std::vector<CpuFlow> flows;  // by CPU: flowindent's columns
+    std::vector<bool> printed;  // by aggregation: printa() has printed it
     std::vector<std::array<std::uint64_t, dif::kDropKinds>> drops;  // by CPU, not yet taken
     std::vector<std::array<std::uint64_t, dif::kDropKinds>> all_drops;
     std::vector<std::uint64_t> clause_drops;  // by clause; empty while there are none
@@ -126,15 +118,12 @@ class Output {
   bool several() const { return sources_.size() > 1; }
   /// A line about the target that is printed now.
   std::string told(std::string_view line) const;
+  /// From here on all is about this target.
+  void select(std::size_t target);
   const Plan& plan(dif::EcbId id);
   const ProgramView& view() const { return *source_->view; }
 
   void print_record(const dif::TraceData& trace_data, std::size_t index);
-  void write_text();
-  void start_row(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
-  Flow flow_of(const dif::TraceData& trace_data, std::size_t index, const Plan& plan);
-  static std::size_t follow_flow(CpuFlow& flows, const Plan& plan, Flow flow);
-  void append_flow_name(const Plan& plan, Flow flow, unsigned cpu);
   void write_faults(const dif::TraceData& trace_data);
   void write_drops(const dif::TraceData& trace_data);
   void count_clause_drops(const dif::TraceData& trace_data);
@@ -143,9 +132,7 @@ class Output {
 
   // output_actions.cc
   void act(const Step& step, std::span<const Value> values);
-  /// Where to note the parts of text_ that come from the program itself; null: not needed.
-  OwnParts* own_parts() { return sink_->escapes() && !structured_ ? &own_ : nullptr; }
-  void append_formatted(std::string& out, const Step& step, std::span<const Value> values);
+  std::string formatted(const Step& step, std::span<const Value> values);
   bool is_merged(std::uint32_t aggregation) const {
     return aggregation < merged_.size() && merged_[aggregation];
   }
@@ -173,23 +160,17 @@ class Output {
   void write_snapshot(const Step& step, std::span<const Value> values);
 
   Settings* settings_;
-  Sink* sink_;
   std::function<std::string(int line)> place_;
   std::vector<std::unique_ptr<Source>> sources_;  // by target; never empty
   Source* source_;                                // of what is printed now
   const Plan* plan_ = nullptr;                    // the same
   RecordMerge merge_;
-  std::size_t machine_width_;  // columns of the longest machine's name
   // With aggmerge: which aggregations are all targets' together, and they; the first source's
   // `printed` counts for them.
   std::vector<bool> merged_;
   std::optional<Aggregations> merged_aggregations_;
-  std::unique_ptr<StructuredOutput> structured_;  // null for text
-  bool header_done_ = false;
-  std::string text_;            // of the record that is being printed
-  OwnParts own_;                // of text_
-  std::size_t line_ended_ = 0;  // how long text_ was when print() ended its line
-  std::vector<Value> values_;   // of the action that is being printed
+  std::unique_ptr<Presenter> presenter_;
+  std::vector<Value> values_;  // of the action that is being printed
   std::vector<std::string> messages_;
 };
 

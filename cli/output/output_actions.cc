@@ -1,15 +1,12 @@
-// The actions of a record: each prints something or does something. In this file, top to bottom:
-// the choice, values, formats, aggregations, options, files and commands.
+// The actions of a record: each has something to show, or does something. In this file, top to
+// bottom: the choice, values, formats, aggregations, options, files and commands.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "cli/guest/host_program.h"
-#include "cli/output/aggregation_text.h"
 #include "cli/output/output.h"
 #include "cli/output/pretty_print.h"
-#include "cli/output/structured_output.h"
 
 namespace ringside::cli {
 
@@ -32,7 +29,7 @@ void Output::act(const Step& step, std::span<const Value> values) {
 void Output::show_nothing(const Step&, std::span<const Value>) {}
 
 void Output::tell_exit(const Step&, std::span<const Value> values) {
-  if (structured_ && !values.empty()) structured_->exit(integer_value(values[0]));
+  if (!values.empty()) presenter_->exit(integer_value(values[0]));
 }
 
 void Output::print_value(const Step& step, std::span<const Value> values) {
@@ -45,26 +42,9 @@ void Output::print_value(const Step& step, std::span<const Value> values) {
     value.bytes =
         value.bytes.first(std::min<std::uint64_t>(value.bytes.size(), settings_->print_size));
   }
-  if (structured_) {
-    return structured_->value(value, shaped ? std::optional(known[0]) : std::nullopt);
-  }
-  if (step.action->kind == ActionKind::Trace) {
-    const std::size_t start = text_.size();
-    OwnParts* const own = own_parts();
-    append_column(text_, value,
-                  {settings_->quiet, settings_->raw_bytes, 33, settings_->stack_indent,
-                   own != nullptr && !value.own},
-                  view());
-    if (own != nullptr && value.own) own->emplace_back(start, text_.size());
-    return;
-  }
-  if (shaped) {
-    append_print(text_, shapes, known[0], value.bytes, view());
-  } else {
-    append_print(text_, value, view());
-  }
-  text_ += '\n';
-  line_ended_ = text_.size();
+  presenter_->value(value, shaped ? std::optional(known[0]) : std::nullopt,
+                    step.action->kind == ActionKind::Trace ? Presenter::ValueForm::Trace
+                                                           : Presenter::ValueForm::Print);
 }
 
 void Output::print_memory(const Step& step, std::span<const Value> values) {
@@ -74,25 +54,18 @@ void Output::print_memory(const Step& step, std::span<const Value> values) {
   if (step.action->kind == ActionKind::TracememDynamic && values.size() > 1) {
     bytes = bytes.first(std::min<std::uint64_t>(unsigned_value(values[1].bytes), bytes.size()));
   }
-  if (structured_) return structured_->memory(bytes);
-  append_hex_dump(text_, bytes);
+  presenter_->memory(bytes);
 }
 
-/// Appends the values as the action's format prints them; nothing without a format.
-void Output::append_formatted(std::string& out, const Step& step, std::span<const Value> values) {
-  if (step.format != nullptr) step.format->print(out, values, {}, view());
+/// The values as the action's format prints them; nothing without a format.
+std::string Output::formatted(const Step& step, std::span<const Value> values) {
+  std::string text;
+  if (step.format != nullptr) step.format->print(text, values, {}, view());
+  return text;
 }
 
 void Output::print_formatted(const Step& step, std::span<const Value> values) {
-  const std::size_t before = text_.size();
-  if (step.format != nullptr) step.format->print(text_, values, {}, view(), {}, own_parts());
-  if (!structured_) return;
-  structured_->message(std::string_view(text_).substr(before));
-  const auto& known = step.action->shapes;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool shaped = i < known.size() && known[i] < view().program().shapes.size();
-    structured_->value(values[i], shaped ? std::optional(known[i]) : std::nullopt);
-  }
+  presenter_->formatted(step.format, values, step.action->shapes);
 }
 
 /// BEGIN, END and tick- fire once for each target. Their actions on an aggregation that all targets
@@ -150,27 +123,10 @@ void Output::print_aggregations(const Step& step, std::span<const Value>) {
     // An aggregation that had nothing to print yet is still printed at the end.
     if (!aggregations(each).empty(each)) mark_printed(each);
   }
-  const std::size_t before = text_.size();
   // Those of one printa() have the same keys, so they are merged or apart together.
-  const Aggregations& table = aggregations(wanted.empty() ? 0 : wanted.front());
-  if (step.format == nullptr) {
-    if (!structured_) {
-      text_ += '\n';
-      append_aggregations(text_, table, wanted, *settings_, view(), sink_->escapes());
-    }
-  } else {
-    for (const auto& row : table.rows(wanted, *settings_)) {
-      step.format->print(text_, row.keys, row.values, view(), bar_style(*settings_), own_parts());
-    }
-  }
-  if (!structured_) return;
-  if (step.format != nullptr) structured_->message(std::string_view(text_).substr(before));
-  for (const std::uint32_t each : wanted) {
-    structured_->aggregation(each, table.rows(std::span(&each, 1), *settings_));
-  }
+  presenter_->aggregations(aggregations(wanted.empty() ? 0 : wanted.front()), wanted, step.format);
 }
 
-/// Each target's own below its machine's name, then those of all.
 void Output::finish_aggregations() {
   const auto count = static_cast<std::uint32_t>(source_->printed.size());
   const auto visit = [&](bool merged) {
@@ -179,30 +135,21 @@ void Output::finish_aggregations() {
       if (is_merged(each) == merged) finish_aggregation(each);
     }
   };
-  for (const auto& source : sources_) {
-    source_ = source.get();
-    if (structured_) structured_->select(view());
-    const std::size_t before = text_.size();
+  for (std::size_t target = 0; target < sources_.size(); ++target) {
+    select(target);
     visit(false);
-    if (several() && text_.size() > before) text_.insert(before, view().machine() + ":\n");
-    if (structured_) structured_->write_last_aggregations();
+    presenter_->end_last();
   }
-  source_ = sources_.front().get();
+  select(0);
   if (!merged_aggregations_) return;
-  if (structured_) structured_->select_all();
+  presenter_->select_all();
   visit(true);
-  if (structured_) structured_->write_last_aggregations();
+  presenter_->end_last();
 }
 
 void Output::finish_aggregation(std::uint32_t aggregation) {
   if (source_->printed[aggregation] && !settings_->print_all_aggregations) return;
-  const Aggregations& table = aggregations(aggregation);
-  if (!structured_) {
-    append_aggregations(text_, table, std::span(&aggregation, 1), *settings_, view(),
-                        sink_->escapes());
-  } else if (!table.empty(aggregation)) {
-    structured_->last_aggregation(aggregation, table.rows(std::span(&aggregation, 1), *settings_));
-  }
+  presenter_->last_aggregation(aggregations(aggregation), aggregation);
 }
 
 /// `computed` has the parts that are no constants, as of the firing: the name, the value, or both.
@@ -221,48 +168,25 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
 }
 
 void Output::truncate_output(const Step&, std::span<const Value>) {
-  // A document that lost its beginning would be none.
-  if (structured_) return structured_->note("ftruncate", {});
-  write_text();
-  sink_->truncate();
+  presenter_->truncate();
 }
 
 void Output::reopen(const Step& step, std::span<const Value> values) {
-  std::string path;
-  append_formatted(path, step, values);
-  if (structured_) return structured_->note("freopen", path);
-  write_text();
-  if (path.empty()) return sink_->restore();
-  const auto done = sink_->redirect(path);
+  const auto done = presenter_->reopen(formatted(step, values));
   if (!done) messages_.push_back(told("freopen(): " + done.error().message));
 }
 
 /// The command's output stands where the record stands, so ours goes out first.
 void Output::run_command(const Step& step, std::span<const Value> values) {
-  std::string command;
-  append_formatted(command, step, values);
-  int output_fd = sink_->redirected() ? sink_->fd() : STDOUT_FILENO;
-  if (structured_) {
-    structured_->note("system", command);
-    output_fd = STDERR_FILENO;
-  } else {
-    write_text();
-  }
-  sink_->flush();
-  const auto done = run_in_shell(command, output_fd);
+  const std::string command = formatted(step, values);
+  const auto done = run_in_shell(command, presenter_->begin_command(command));
   if (!done) messages_.push_back(told("system(): " + done.error().message));
 }
 
 /// It may take a while, so what was printed before can be seen meanwhile.
 void Output::write_snapshot(const Step& step, std::span<const Value> values) {
-  std::string path;
-  append_formatted(path, step, values);
-  if (structured_) {
-    structured_->note("snapshot", path);
-  } else {
-    write_text();
-    sink_->flush();
-  }
+  const std::string path = formatted(step, values);
+  presenter_->begin_snapshot(path);
   const auto done = view().snapshot(path);
   if (!done) {
     messages_.push_back(told("snapshot(): " + done.error().message));

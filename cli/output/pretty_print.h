@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/code_names.h"
 #include "cli/output/values.h"
 #include "dif/program/program.h"
 

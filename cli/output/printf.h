@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/output/aggregations.h"
-#include "cli/output/code_names.h"
 #include "cli/output/distribution.h"
 #include "cli/output/sink.h"
 #include "cli/output/values.h"

@@ -1,13 +1,15 @@
-// In this file, top to bottom: values with shapes as trees, other values, aggregations, records.
-#include "cli/output/structured_output.h"
-
+// Structured records. In this file, top to bottom: values with shapes as trees, other values,
+// aggregations, the presenter.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "cli/output/distribution.h"
 #include "cli/output/output.h"
+#include "cli/output/presenter.h"
 #include "cli/output/pretty_print.h"
 #include "cli/output/structured_writer.h"
 
@@ -225,20 +227,57 @@ Tree aggregation_tree(const dif::Aggregation& aggregation,
           {"aggregation-name", aggregation.name.empty() ? "_" : aggregation.name}};
 }
 
-}  // namespace
+class StructuredOutput : public Presenter {
+ public:
+  StructuredOutput(const ProgramView& first, const Settings& settings, Sink& sink)
+      : settings_(settings),
+        sink_(sink),
+        view_(&first),
+        writer_(make_record_writer(settings.format, sink)) {}
 
-struct StructuredOutput::State {
-  const ProgramView* view;
-  std::unique_ptr<RecordWriter> writer;
-  bool names_machine = true;
-  Tree record = nullptr;
-  Tree last = Tree::array();  // aggregations of the end
-  std::uint64_t latest = 0;   // the latest firing, for what has no time of its own
+  void select(std::size_t /*target*/, const ProgramView& view) override {
+    view_ = &view;
+    names_machine_ = true;
+  }
+  void begin(const Row& row) override {
+    record_ = head(row.origin);
+    record_["output"] = Tree::array();
+  }
+  void end() override { writer_->record(record_); }
+  void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
+  void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
+  void formatted(const Format* format, std::span<const Value> values,
+                 std::span<const std::uint32_t> shapes) override;
+  void aggregations(const Aggregations& table, std::span<const std::uint32_t> wanted,
+                    const Format* format) override;
+  void exit(std::int64_t status) override { add({{"exit", status}}); }
+  // A document that lost its beginning would be none.
+  void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
+  Result<void> reopen(const std::string& path) override {
+    note(dif::ActionKind::Freopen, path);
+    return {};
+  }
+  int begin_command(std::string_view command) override {
+    note(dif::ActionKind::System, command);
+    sink_.flush();
+    return STDERR_FILENO;
+  }
+  void begin_snapshot(std::string_view path) override { note(dif::ActionKind::Snapshot, path); }
+  void fault(const Origin& origin, const dif::FaultReport& report,
+             std::string_view message) override;
+  void drop(const Drop& drop) override;
+  void statistics(const Tree& figures) override;
+  void begin_last() override {}
+  void select_all() override { names_machine_ = false; }
+  void last_aggregation(const Aggregations& table, std::uint32_t index) override;
+  void end_last() override;
+  void finish() override { writer_->finish(); }
 
+ private:
   Tree head(const Origin& origin) {
-    latest = std::max(latest, origin.timestamp);
+    latest_ = std::max(latest_, origin.timestamp);
     Tree tree = {{"timestamp", origin.timestamp}};
-    const std::string machine = names_machine ? view->machine() : std::string();
+    const std::string machine = names_machine_ ? view_->machine() : std::string();
     if (!machine.empty()) tree["machine"] = valid_utf8(machine);
     tree["cpu"] = origin.vcpu;
     tree["id"] = origin.probe;
@@ -251,76 +290,73 @@ struct StructuredOutput::State {
   /// The head of a record that no probe made.
   Tree internal(std::string_view name, unsigned vcpu) {
     const dif::ProbeDescription probe{"dtrace", "INTERNAL", "INTERNAL", std::string(name)};
-    return head({latest, vcpu, 0, &probe});
+    return head({latest_, vcpu, 0, &probe});
   }
-  void add(Tree item) { record["output"].push_back(std::move(item)); }
+  void add(Tree item) { record_["output"].push_back(std::move(item)); }
+  void message(std::string_view text) { add({{"message", valid_utf8(text)}}); }
+  /// An action on the output or the host, by its name, with its command or file.
+  void note(dif::ActionKind action, std::string_view text) {
+    add({{std::string(dif::action_info(action).name), valid_utf8(text)}});
+  }
+  Tree tree_of(const Aggregations& table, std::uint32_t index) const {
+    const auto& definitions = view_->program().aggregations;
+    return aggregation_tree(definitions[index], table.rows(std::span(&index, 1), settings_),
+                            *view_);
+  }
+
+  const Settings& settings_;
+  Sink& sink_;
+  const ProgramView* view_;
+  std::unique_ptr<RecordWriter> writer_;
+  bool names_machine_ = true;
+  Tree record_ = nullptr;
+  Tree last_ = Tree::array();  // aggregations of the end
+  std::uint64_t latest_ = 0;   // the latest firing, for what has no time of its own
 };
 
-StructuredOutput::StructuredOutput(OutputFormat format, const ProgramView& view, Sink& sink)
-    : state_(new State{&view, make_record_writer(format, sink)}) {}
-
-StructuredOutput::~StructuredOutput() = default;
-
-void StructuredOutput::select(const ProgramView& view) {
-  state_->view = &view;
-  state_->names_machine = true;
-}
-
-void StructuredOutput::select_all() {
-  state_->names_machine = false;
-}
-
-void StructuredOutput::begin(const Origin& origin) {
-  state_->record = state_->head(origin);
-  state_->record["output"] = Tree::array();
-}
-
-void StructuredOutput::end() {
-  state_->writer->record(state_->record);
-}
-
-void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape) {
-  const auto& shapes = state_->view->program().shapes;
+void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape,
+                             ValueForm /*form*/) {
+  const auto& shapes = view_->program().shapes;
   const bool shaped = shape && *shape < shapes.size();
   if (shaped && field_name(value.type.kind) == "value") {
     const TypeShape& type = shapes[*shape];
-    return state_->add({{"type", valid_utf8(type.name)},
-                        {"value", ShapeTree(shapes).value(type, value.bytes, 0, 0, 0)}});
+    return add({{"type", valid_utf8(type.name)},
+                {"value", ShapeTree(shapes).value(type, value.bytes, 0, 0, 0)}});
   }
   Tree item = Tree::object();
   if (field_name(value.type.kind) == "value") item["type"] = type_name(value.type);
-  item[std::string(field_name(value.type.kind))] = plain_value(value, *state_->view);
+  item[std::string(field_name(value.type.kind))] = plain_value(value, *view_);
   if (is_user_code(value.type.kind)) item["pid"] = word_at(value.bytes, 0);
-  state_->add(std::move(item));
+  add(std::move(item));
 }
 
-void StructuredOutput::message(std::string_view text) {
-  state_->add({{"message", valid_utf8(text)}});
-}
-
-void StructuredOutput::memory(Bytes bytes) {
-  state_->add({{"tracemem", hexadecimal(bytes)}});
-}
-
-void StructuredOutput::aggregation(std::uint32_t index,
-                                   const std::vector<Aggregations::Row>& rows) {
-  const auto& aggregations = state_->view->program().aggregations;
-  if (index < aggregations.size()) {
-    state_->add(aggregation_tree(aggregations[index], rows, *state_->view));
+void StructuredOutput::formatted(const Format* format, std::span<const Value> values,
+                                 std::span<const std::uint32_t> shapes) {
+  std::string text;
+  if (format != nullptr) format->print(text, values, {}, *view_);
+  message(text);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    value(values[i], i < shapes.size() ? std::optional(shapes[i]) : std::nullopt, ValueForm::Trace);
   }
 }
 
-void StructuredOutput::exit(std::int64_t status) {
-  state_->add({{"exit", status}});
-}
-
-void StructuredOutput::note(std::string_view action, std::string_view text) {
-  state_->add({{std::string(action), valid_utf8(text)}});
+void StructuredOutput::aggregations(const Aggregations& table,
+                                    std::span<const std::uint32_t> wanted, const Format* format) {
+  if (format != nullptr) {
+    std::string text;
+    for (const auto& row : table.rows(wanted, settings_)) {
+      format->print(text, row.keys, row.values, *view_, bar_style(settings_));
+    }
+    message(text);
+  }
+  for (const std::uint32_t each : wanted) {
+    if (each < view_->program().aggregations.size()) add(tree_of(table, each));
+  }
 }
 
 void StructuredOutput::fault(const Origin& origin, const dif::FaultReport& report,
                              std::string_view message) {
-  Tree tree = state_->head(origin);
+  Tree tree = head(origin);
   Tree& error = tree["error"];
   error["epid"] = report.ecb.value;
   error["action"] = report.action;
@@ -328,16 +364,16 @@ void StructuredOutput::fault(const Origin& origin, const dif::FaultReport& repor
   error["fault"] = static_cast<int>(report.fault.kind);
   error["address"] = fmt::format("0x{:x}", report.fault.address);
   error["msg"] = valid_utf8(message);
-  state_->writer->record(tree);
+  writer_->record(tree);
 }
 
 void StructuredOutput::drop(const Drop& drop) {
-  Tree tree = state_->internal("DROP", drop.vcpu);
+  Tree tree = internal("DROP", drop.vcpu);
   tree["count"] = drop.count;
   tree["total"] = drop.total;
   tree["kind"] = std::string(kDropNames[static_cast<std::size_t>(drop.kind)]);
   tree["msg"] = drop.message;
-  const auto& clauses = state_->view->program().clauses;
+  const auto& clauses = view_->program().clauses;
   for (const dif::ClauseDrops& each : drop.clauses) {
     if (each.clause >= clauses.size()) continue;
     const dif::Clause& clause = clauses[each.clause];
@@ -345,31 +381,32 @@ void StructuredOutput::drop(const Drop& drop) {
     if (!clause.probes.empty()) item["probe"] = valid_utf8(clause.probes[0].to_string());
     tree["clauses"].push_back(std::move(item));
   }
-  state_->writer->record(tree);
+  writer_->record(tree);
 }
 
 void StructuredOutput::statistics(const Tree& figures) {
-  Tree tree = state_->internal("STATISTICS", 0);
+  Tree tree = internal("STATISTICS", 0);
   tree["statistics"] = figures;
-  state_->writer->record(tree);
+  writer_->record(tree);
 }
 
-void StructuredOutput::last_aggregation(std::uint32_t index,
-                                        const std::vector<Aggregations::Row>& rows) {
-  const auto& aggregations = state_->view->program().aggregations;
-  if (index >= aggregations.size()) return;
-  state_->last.push_back(aggregation_tree(aggregations[index], rows, *state_->view));
+void StructuredOutput::last_aggregation(const Aggregations& table, std::uint32_t index) {
+  const bool known = index < view_->program().aggregations.size();
+  if (known && !table.empty(index)) last_.push_back(tree_of(table, index));
 }
 
-void StructuredOutput::write_last_aggregations() {
-  if (state_->last.empty()) return;
-  Tree tree = state_->internal("AGGREGATIONS", 0);
-  tree["output"] = std::exchange(state_->last, Tree::array());
-  state_->writer->record(tree);
+void StructuredOutput::end_last() {
+  if (last_.empty()) return;
+  Tree tree = internal("AGGREGATIONS", 0);
+  tree["output"] = std::exchange(last_, Tree::array());
+  writer_->record(tree);
 }
 
-void StructuredOutput::finish() {
-  state_->writer->finish();
+}  // namespace
+
+std::unique_ptr<Presenter> make_structured_output(const ProgramView& first,
+                                                  const Settings& settings, Sink& sink) {
+  return std::make_unique<StructuredOutput>(first, settings, sink);
 }
 
 }  // namespace ringside::cli

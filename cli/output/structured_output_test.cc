@@ -1,11 +1,10 @@
-#include "cli/output/structured_output.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/output/fake_program_for_tests.h"
+#include "cli/output/output.h"
 #include "cli/output/structured_writer.h"
 
 namespace ringside::cli {
