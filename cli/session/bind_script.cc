@@ -31,6 +31,9 @@ std::string_view words(dif::BufferKind kind) {
   return "buffer";
 }
 
+/// maxslow of a machine that was attached to.
+constexpr unsigned kMostSlowOfOthers = 95;
+
 /// The D variables that the machines have in common.
 Result<std::shared_ptr<dif::SharedGlobals>> shared_globals(
     const std::vector<dif::VerifiedProgram>& programs, const SessionTargets& targets,
@@ -183,7 +186,9 @@ Result<void> enable(const Script& script, const SessionTargets& targets, Session
   const bool optional = settings.zero_matches || !script.is_saved();
   auto matched = entry.target->enable_all(optional ? Matching::Optional : Matching::Required);
   if (!matched) {
-    return fail(matched.error().code, "could not enable tracing: " + matched.error().message);
+    const bool no_match = matched.error().code == ErrorCode::NotFound;
+    return fail(matched.error().code, "could not enable tracing: " + matched.error().message +
+                                          (no_match ? targets.way_to_types() : ""));
   }
   report_time(settings, "enabled", began);
   if (!settings.quiet) announce(script, targets, entry, *matched);
@@ -191,6 +196,22 @@ Result<void> enable(const Script& script, const SessionTargets& targets, Session
 }
 
 }  // namespace
+
+Result<void> limit_traps(SessionTargets& targets, const CommandLine& line) {
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    SessionTarget& entry = targets[n];
+    providers::Budget budget = line.settings.budget;
+    if (entry.target->held_kernel() != nullptr && budget.limits()) {
+      return fail(ErrorCode::Unsupported,
+                  "maxrate and maxslow cannot be kept while a kernel is traced from its first "
+                  "instruction: trace it with --after-boot or -c");
+    }
+    const bool attached = n < line.machines.size() && line.machines[n].attach.has_value();
+    if (attached && !budget.max_slow) budget.max_slow = kMostSlowOfOthers;
+    entry.target->tracer().keep_to(budget);
+  }
+  return {};
+}
 
 std::string lowered_text(const dif::LoweredBuffer& buffer) {
   return fmt::format("{} size lowered to {}", words(buffer.kind), size_text(buffer.size));
@@ -222,9 +243,10 @@ UnpairedProbes::Found UnpairedProbes::find(std::span<const dif::ProbeDescription
 Result<dif::VerifiedProgram> bound_program(const Script& script, const SessionTargets& targets,
                                            SessionTarget& entry) {
   const bool is_first = &entry == &targets.front() && !script.is_saved();
-  return dif::verify_program(
-      TRY(bind_program(*script.program(), *entry.target, *entry.environment, script.name(),
-                       is_first ? CompiledFor::ThisKernel : CompiledFor::Any)));
+  auto bound = bind_program(*script.program(), *entry.target, *entry.environment, script.name(),
+                            is_first ? CompiledFor::ThisKernel : CompiledFor::Any);
+  if (!bound) bound.error().message += targets.way_to_types();
+  return dif::verify_program(TRY(std::move(bound)));
 }
 
 Result<std::vector<dif::VerifiedProgram>> bound_programs(const Script& script,

@@ -38,6 +38,10 @@ Result<void> bind_targets(const Script& script, std::vector<dif::VerifiedProgram
 Result<void> enable_targets(const Script& script, SessionTargets& targets,
                             const Settings& settings);
 
+/// maxrate and maxslow. A machine that somebody else runs has a limit unless the user sets another
+/// one; in one of our own nobody is hurt, and counts are exact.
+Result<void> limit_traps(SessionTargets& targets, const CommandLine& line);
+
 /// Finds functions with only one of the two probes that a script asks for: the entry or the return.
 /// No probe can stand at the other end, so an arrow of -F has no counterpart.
 class UnpairedProbes {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,13 @@ namespace {
 
 /// A list has up to 100,000 rows, each of some 70 bytes, and of 1,000 with -v.
 constexpr std::size_t kRowsAtOnce = 512;
+
+/// The layout for one machine, or for several, whose names are in a column of their own, `width`
+/// wide.
+struct ListLayout {
+  std::size_t width = 0;  // 0: one
+  bool verbose = false;
+};
 
 std::string machine_column(const ListLayout& layout, std::string_view text) {
   return layout.width == 0 ? "" : fmt::format("{:<{}} ", text, layout.width);
@@ -66,13 +74,8 @@ Result<bool> Lister::list(const dif::ProbeDescription& pattern) {
   return false;
 }
 
-}  // namespace
-
-void list_header(const ListLayout& layout, Sink& sink) {
-  sink.write(machine_column(layout, "MACHINE") + probe_list_header());
-}
-
-Result<bool> list_probes(const dif::Program* program, const providers::Target& target,
+/// The probes of one target.
+Result<bool> list_target(const dif::Program* program, const providers::Target& target,
                          TracerEnvironment& environment, Sink& sink, const ListLayout& layout) {
   Lister lister(target, environment, sink, layout);
   bool all = true;
@@ -90,6 +93,40 @@ Result<bool> list_probes(const dif::Program* program, const providers::Target& t
   sink.flush();
   if (!sink.problem().empty()) {
     return fail(ErrorCode::Io, fmt::format("cannot write output: {}", sink.problem()));
+  }
+  return all;
+}
+
+/// Whether each description is for a machine that is there; says which is not.
+bool machines_are_there(const dif::Program* program, const MachinesEnvironment& environment) {
+  bool all = true;
+  if (program == nullptr) return all;
+  for (const dif::Clause& clause : program->clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      const std::string why = environment.why_no_machine(pattern);
+      if (why.empty()) continue;
+      say(fmt::format("failed to match {}: No probe matches description ({})", pattern.to_string(),
+                      why));
+      all = false;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<bool> list_probes(const dif::Program* program, SessionTargets& targets,
+                         const MachinesEnvironment& environment, Sink& sink, bool verbose) {
+  bool all = machines_are_there(program, environment);
+  ListLayout layout{.verbose = verbose};
+  if (targets.several()) layout.width = std::string_view("MACHINE").size();
+  for (const SessionTarget& entry : targets) {
+    if (targets.several()) layout.width = std::max(layout.width, entry.target->name().size());
+  }
+  sink.write(machine_column(layout, "MACHINE") + probe_list_header());
+  for (SessionTarget& entry : targets) {
+    const bool found = TRY(list_target(program, *entry.target, *entry.environment, sink, layout));
+    all = all && found;
   }
   return all;
 }

@@ -81,6 +81,23 @@ d::CompileOptions compile_options(CommandLine& line, std::string name,
   return options;
 }
 
+namespace {
+
+/// Whether types of the kernel may mend it: a name of a type or member, an argument with a type, a
+/// probe that is made by types.
+bool is_about_types(const d::Diagnostic& error) {
+  constexpr std::string_view kTags[] = {
+      "D_ARGS_IDX",   "D_ARGS_NONE",     "D_ARGS_TYPE",     "D_ARGS_XLATOR", "D_DECL_INCOMPLETE",
+      "D_FUNC_UNDEF", "D_IDENT_UNDEF",   "D_OP_INCOMPLETE", "D_OP_PTR",      "D_OP_SOU",
+      "D_PDESC_ZERO", "D_PRAGMA_DEPEND", "D_SYM_NOTYPES",   "D_TYPE_ERR",    "D_TYPE_MEMBER",
+      "D_UNKNOWN",    "D_VAR_UNDEF",     "D_XLATE_NONE",    "D_XLATE_SOU"};
+  // The parser's own finding of D_SYNTAX is a type that it does not know.
+  if (error.tag == "D_SYNTAX") return !error.is_parsers;
+  return std::ranges::find(kTags, error.tag) != std::end(kTags);
+}
+
+}  // namespace
+
 Result<void> Script::read() {
   sources_ =
       TRY(Sources::load(line_.programs, line_.settings.preprocessor, line_.settings.error_tags));
@@ -125,7 +142,9 @@ Result<d::Compiled> Script::compile_with(const std::vector<d::LibrarySource>& li
   const Clock::time_point began = Clock::now();
   auto compiled = d::compile(sources_.text(), options, environment);
   if (!compiled) {
-    return fail(ErrorCode::Compile, sources_.explain(compiled.error(), line_.settings.error_tags));
+    d::Diagnostic& error = compiled.error();
+    if (is_about_types(error)) error.text += targets.way_to_types();
+    return fail(ErrorCode::Compile, sources_.explain(error, line_.settings.error_tags));
   }
   report_time(line_.settings, "compiled", began);
   return std::move(*compiled);

@@ -34,13 +34,9 @@
 #include "providers/tracer/target.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/own_folder.h"
-#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::cli {
 namespace {
-
-/// maxslow of a machine that was attached to.
-constexpr unsigned kMostSlowOfOthers = 95;
 
 class Session {
  public:
@@ -63,10 +59,7 @@ class Session {
   providers::TrapForm traps_in(const MachineOptions& machine) const;
   Result<void> attach_to(Guest guest, providers::TrapForm traps);
   void know_machines();
-  void tell_omissions();
-  Error with_way_to_types(Error error) const;
   Result<void> start_processes();
-  bool machines_are_there();
   Result<int> list();
   int tell_cleaned();
 
@@ -79,7 +72,6 @@ class Session {
   void report_stability(const dif::Program& program);
   void tell_the_way_out() const;
   Result<int> trace_armed(Output& output);
-  Result<void> limit_harm();
   Result<void> start_all(TraceLoop& loop);
   Result<void> started(const SessionTarget& entry, TraceLoop& loop, Result<void> step);
   void end_set_up();
@@ -93,7 +85,6 @@ class Session {
   std::optional<Sink> file_;  // -o
   HostProcesses processes_;
   SessionTargets targets_;
-  bool lacks_types_ = false;                        // a kernel carries none
   std::optional<MachinesEnvironment> environment_;  // of all targets, as long as they have theirs
   Script script_;
   std::optional<FiguresFile> figures_;  // while machines are traced
@@ -149,7 +140,7 @@ Result<void> Session::attach() {
     TRY(check_not_interrupted());
     TRY(attach_to(std::move(guests[n]), traps_in(line_.machines[n])));
   }
-  tell_omissions();
+  targets_.tell_omissions();
   return {};
 }
 
@@ -197,19 +188,6 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   return {};
 }
 
-/// Tells, once, which parts are left out of a guest that shows too much, or too little.
-void Session::tell_omissions() {
-  for (const SessionTarget& entry : targets_) {
-    const guest_linux::Kernel* const kernel = entry.target->kernel();
-    if (kernel == nullptr) continue;
-    const bool is_linux = !kernel->release().empty();
-    lacks_types_ |= is_linux && !guest_linux::has_kernel_types(kernel->types());
-    for (const std::string& omission : entry.target->kernel()->take_omissions()) {
-      targets_.print_line(entry, omission);
-    }
-  }
-}
-
 /// -c and -p on this host, before any thread of ours runs.
 Result<void> Session::start_processes() {
   for (const std::string& command : line_.commands) {
@@ -248,31 +226,13 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
 
 /// Nothing will be compiled or enabled any more.
 void Session::end_set_up() {
-  tell_omissions();
+  targets_.tell_omissions();
   environment_.reset();
   for (SessionTarget& entry : targets_) {
     entry.environment.reset();
     entry.target->end_set_up();
   }
   malloc_trim(0);
-}
-
-/// A machine that somebody else runs has a limit unless the user sets another one; in one of our
-/// own nobody is hurt, and counts are exact.
-Result<void> Session::limit_harm() {
-  for (std::size_t n = 0; n < targets_.size(); ++n) {
-    SessionTarget& entry = targets_[n];
-    providers::Budget budget = line_.settings.budget;
-    if (entry.target->held_kernel() != nullptr && budget.limits()) {
-      return fail(ErrorCode::Unsupported,
-                  "maxrate and maxslow cannot be kept while a kernel is traced from its first "
-                  "instruction: trace it with --after-boot or -c");
-    }
-    const bool attached = n < line_.machines.size() && line_.machines[n].attach.has_value();
-    if (attached && !budget.max_slow) budget.max_slow = kMostSlowOfOthers;
-    entry.target->tracer().keep_to(budget);
-  }
-  return {};
 }
 
 /// Every BEGIN has fired before any probe stands; all stand when it returns, or the error says why
@@ -319,7 +279,7 @@ Result<int> Session::trace_armed(Output& output) {
   TraceLoop loop(std::move(targets), processes_, output, line_.settings, signals_,
                  {sink(), file_ ? -1 : STDOUT_FILENO}, *clock_, tell_end);
   leave_figures(loop);
-  TRY(limit_harm());
+  TRY(limit_traps(targets_, line_));
   TRY(check_not_interrupted());
   TRY(start_all(loop));
   end_set_up();
@@ -421,38 +381,12 @@ Result<int> Session::trace() {
   return trace_armed(output);
 }
 
-/// Whether each description is for a machine that is there; says which is not.
-bool Session::machines_are_there() {
-  bool all = true;
-  for (const dif::Clause& clause :
-       script_.program() != nullptr ? script_.program()->clauses : std::vector<dif::Clause>()) {
-    for (const dif::ProbeDescription& pattern : clause.probes) {
-      const std::string why = environment_->why_no_machine(pattern);
-      if (why.empty()) continue;
-      say(fmt::format("failed to match {}: No probe matches description ({})", pattern.to_string(),
-                      why));
-      all = false;
-    }
-  }
-  return all;
-}
-
 Result<int> Session::list() {
-  bool all = machines_are_there();
-  ListLayout layout{.verbose = line_.verbose};
-  if (targets_.several()) layout.width = std::string_view("MACHINE").size();
-  for (const SessionTarget& entry : targets_) {
-    if (targets_.several()) layout.width = std::max(layout.width, entry.target->name().size());
-  }
   Progress& progress = Progress::of_stderr();
   // On a terminal the rows themselves show how far it is.
   if (isatty(STDOUT_FILENO) == 0) progress.show("listing the probes");
-  list_header(layout, stdout_);
-  for (SessionTarget& entry : targets_) {
-    const bool found =
-        TRY(list_probes(script_.program(), *entry.target, *entry.environment, stdout_, layout));
-    all = all && found;
-  }
+  const bool all =
+      TRY(list_probes(script_.program(), targets_, *environment_, stdout_, line_.verbose));
   progress.clear();
   return all ? kExitOk : kExitFailure;
 }
@@ -500,25 +434,10 @@ Error Session::or_lost_machine(Error error) {
   return error;
 }
 
-/// Of what a program asks for that a kernel without types does not have.
-Error Session::with_way_to_types(Error error) const {
-  static constexpr std::string_view kOfTypes[] = {
-      "args[",   "struct ",   "union ",  "enum ", "member",    "probe",
-      "resolve", "undefined", "unknown", "types", "type name", "does not have"};
-  const bool may_be_it = std::ranges::any_of(kOfTypes, [&](std::string_view word) {
-    return error.message.find(word) != std::string::npos;
-  });
-  if (!lacks_types_ || !may_be_it || error.message.find("--types") != std::string::npos) {
-    return error;
-  }
-  error.message += "; the guest's kernel carries no types: --types FILE takes them from a file";
-  return error;
-}
-
 Result<int> Session::run() {
   auto status = do_task();
   if (status) return status;
-  return tl::make_unexpected(or_lost_machine(with_way_to_types(std::move(status).error())));
+  return tl::make_unexpected(or_lost_machine(std::move(status).error()));
 }
 
 int run_one(CommandLine line, Signals& signals) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/messages/messages.h"
+#include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::cli {
 
@@ -30,6 +32,26 @@ std::optional<int> SessionTargets::exit_status() const {
     if (const auto status = entry.target->engine().exit_status()) return status;
   }
   return std::nullopt;
+}
+
+void SessionTargets::tell_omissions() const {
+  for (const SessionTarget& entry : all_) {
+    guest_linux::Kernel* const kernel = entry.target->kernel();
+    if (kernel == nullptr) continue;
+    for (const std::string& omission : kernel->take_omissions()) {
+      print_line(entry, omission);
+    }
+  }
+}
+
+std::string SessionTargets::way_to_types() const {
+  const bool lacking = std::ranges::any_of(all_, [](const SessionTarget& entry) {
+    const guest_linux::Kernel* const kernel = entry.target->kernel();
+    const bool is_linux = kernel != nullptr && !kernel->release().empty();
+    return is_linux && !guest_linux::has_kernel_types(kernel->types());
+  });
+  return lacking ? "; the guest's kernel carries no types: --types FILE takes them from a file"
+                 : "";
 }
 
 std::string SessionTargets::line_start(const SessionTarget& entry) const {

@@ -58,6 +58,11 @@ class SessionTargets {
   /// The status of the first exit() that a program has run, on whichever target.
   std::optional<int> exit_status() const;
 
+  /// Tells, once, which parts are left out of a guest that shows too much, or too little.
+  void tell_omissions() const;
+  /// For a refusal of what a kernel's types may mend: how to give them to a kernel that carries
+  /// none, after "; ". Empty where all kernels have theirs.
+  std::string way_to_types() const;
   /// The beginning of a line about this one: "NAME: " where there are several.
   std::string line_start(const SessionTarget& entry) const;
   /// Says a line about this one on stderr.
