@@ -151,8 +151,12 @@ def run_meson(build, pattern, selection, retries=Retries(), cases=None):
     if pattern and not names:
         return Count()
     total = Count()
-    for name, count in run_meson_tests(build, names, selection, cases):
-        total.add(retries(name, count, functools.partial(run_meson_again, build, name, selection, cases)))
+    try:
+        for name, count in run_meson_tests(build, names, selection, cases):
+            total.add(retries(name, count, functools.partial(run_meson_again, build, name, selection, cases)))
+    except Interrupted as error:
+        total.add(error.count)
+        raise Interrupted(total) from None
     return total
 
 
@@ -167,14 +171,28 @@ def run_meson_tests(build, names, selection, cases):
     shutil.rmtree(reports, ignore_errors=True)
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
-    subprocess.run(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
-                   check=False, stdout=sys.stderr,
-                   env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/", **({"GTEST_FILTER": cases} if cases else {})))
+    meson = subprocess.Popen(["meson", "test", "-C", build, "--print-errorlogs", *selection, *names],
+                             stdout=sys.stderr, env=dict(os.environ, GTEST_OUTPUT=f"xml:{reports}/",
+                                                         **({"GTEST_FILTER": cases} if cases else {})))
+
+    def counts(but=()):
+        entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return [(entry["name"].rpartition(" / ")[2], count_meson_test(entry, reports)) for entry in entries
+                if entry["result"] not in but]
+
+    try:
+        meson.wait()
+    except KeyboardInterrupt:
+        meson.terminate()  # for meson, Ctrl-C ends one test, and this all
+        meson.wait()
+        total = Count()
+        for _, count in counts(but=("INTERRUPT",)):
+            total.add(count)
+        raise Interrupted(total) from None
     if not log.exists():
         say("run: meson ran no tests: see above")
         return [("meson", Count(failed=1))]
-    entries = [json.loads(line) for line in log.read_text().splitlines()]
-    return [(entry["name"].rpartition(" / ")[2], count_meson_test(entry, reports)) for entry in entries]
+    return counts()
 
 
 class VmResult(unittest.TestResult):
@@ -333,9 +351,16 @@ def run_golden(build, pattern):
     golden = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = golden
     spec.loader.exec_module(golden)
-    count = Count(*golden.run_all(build, re.escape(pattern or "")))
-    count.add(Count(*golden.check_state(build, re.escape(pattern or ""))))
-    return count
+    total = Count()
+    for part in (golden.run_all, golden.check_state):
+        count = [0, 0, 0]
+        try:
+            part(build, re.escape(pattern or ""), count=count)
+        except KeyboardInterrupt:
+            total.add(Count(*count))
+            raise Interrupted(total) from None
+        total.add(Count(*count))
+    return total
 
 
 def start(script, pattern, *options, nice=0):

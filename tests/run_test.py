@@ -79,6 +79,19 @@ class Ending(unittest.TestCase):
 """
 
 
+# One test has passed, one waits; SIGTERM ends both, and the terminal's own SIGINT does not.
+MESON = """#!/bin/sh
+mkdir "$3/meson-logs"
+for test in 'good", "result": "OK' 'waits", "result": "INTERRUPT'; do
+  printf '{"name": "folder / %s", "command": ["x"]}\\n' "$test"
+done > "$3/meson-logs/testlog.json"
+trap 'touch "$3/ended"; exit 1' TERM
+trap '' INT
+echo waiting
+while :; do sleep 0.1; done
+"""
+
+
 class Tidying(unittest.TestCase):
     def test_words_of_comments_do_not_count(self):
         self.assertEqual(tidy.without_words(b"int a;  // one\n/* b */ int b;\n// two\nint c;"),
@@ -220,6 +233,22 @@ class Counting(unittest.TestCase):
                 self.assertEqual(process.stdout.read(), "1 passed, 0 failed\n")
             for mark in ("cleaned", "class-cleaned"):
                 self.assertTrue(pathlib.Path(folder, mark).exists(), mark)
+
+    def test_an_interrupt_ends_all_of_mesons_tests_and_counts_what_passed(self):
+        script = (f"import pathlib, sys; sys.path.insert(0, {str(run.HERE)!r}); import run\n"
+                  "try: run.run_meson(pathlib.Path(sys.argv[1]), None, ())\n"
+                  "except run.Interrupted as error: print(error.count)")
+        with tempfile.TemporaryDirectory() as folder:
+            meson = pathlib.Path(folder, "meson")
+            meson.write_text(MESON)
+            meson.chmod(0o755)
+            environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
+            with subprocess.Popen([sys.executable, "-B", "-c", script, folder], text=True, env=environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                self.assertEqual(process.stderr.readline(), "waiting\n")
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.stdout.read(), "1 passed, 0 failed\n")
+            self.assertTrue(pathlib.Path(folder, "ended").exists())
 
     def in_processes(self, folder, processes=2, retries=0):
         """The count of a folder's tests in processes that are forked from one of their own."""

@@ -230,27 +230,40 @@ def collect(wanted):
     return tests, bad
 
 
-def run_all(build, wanted="", jobs=2, rewrite=False):
-    """Runs the tests and says what failed; returns how many passed, failed and were skipped."""
+def numbered(tests, outcomes, doing):
+    """Each test with its outcome; a terminal shows how many are done."""
+    shown = sys.stderr.isatty()
+    for number, (test, outcome) in enumerate(zip(tests, outcomes), 1):
+        if shown:
+            print(f"\r\033[Kgolden: {doing}, {number} of {len(tests)}", end="", file=sys.stderr, flush=True)
+        yield test, outcome
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def run_all(build, wanted="", jobs=2, rewrite=False, count=None):
+    """Runs the tests and says what failed; returns how many passed, failed and were skipped. `count`
+    is that list, of zeros, for a caller that wants to know it when Ctrl-C ends this."""
     ringside = pathlib.Path(build).resolve() / "ringside"
     tests, bad = collect(wanted)
     for complaint in bad:
         print(complaint, file=sys.stderr)
-    passed, failed, skipped = 0, len(bad), 0
+    count = [0, 0, 0] if count is None else count
+    count[1] = len(bad)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for outcome in pool.map(lambda test: run(test, ringside), tests):
+        for _, outcome in numbered(tests, pool.map(lambda test: run(test, ringside), tests), "scripts"):
             if outcome.skip:
-                skipped += 1
+                count[2] += 1
                 print(f"golden: {outcome.test.name} skipped: {outcome.skip}", file=sys.stderr)
             elif outcome.trouble:
-                failed += 1
+                count[1] += 1
                 print(f"golden: {outcome.test.name} FAILED ({outcome.seconds:.1f} s)\n"
                       f"{outcome.trouble}\n", file=sys.stderr, flush=True)
                 if rewrite:
                     update(outcome.test, outcome.stdout)
             else:
-                passed += 1
-    return passed, failed, skipped
+                count[0] += 1
+    return count
 
 
 def save(test, ringside, folder):
@@ -270,14 +283,15 @@ def save(test, ringside, folder):
     return home / "saved.dof" if status == 0 else None
 
 
-def check_state(build, wanted="", jobs=2):
+def check_state(build, wanted="", jobs=2, count=None):
     """Fires what each script compiles to 10,000 times (state_check.cc says what is compared);
-    returns how many passed, failed and were skipped. A script that does not compile is not
-    counted."""
+    returns how many passed, failed and were skipped, as run_all() does. A script that does not
+    compile is not counted."""
     ringside = pathlib.Path(build).resolve() / "ringside"
     checker = pathlib.Path(build).resolve() / "tests/golden/golden_state_check"
     tests, _ = collect(wanted)
-    count = {"same": 0, "differs": 0, "skipped": 0}
+    count = [0, 0, 0] if count is None else count
+    places = {"same": 0, "differs": 1, "skipped": 2}  # of a verdict in the count
     with tempfile.TemporaryDirectory(prefix="golden.") as folder:
 
         def check(test):
@@ -286,17 +300,17 @@ def check_state(build, wanted="", jobs=2):
                 return "none", ""
             status, out, _ = execute([checker, saved], folder, None, b"", 300)
             word, _, why = out.decode().rpartition("saved.dof: ")[2].strip().partition(": ")
-            return (word, why) if word in count else ("differs", f"ended with status {status}")
+            return (word, why) if word in places else ("differs", f"ended with status {status}")
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for test, (word, why) in zip(tests, pool.map(check, tests)):
+            for test, (word, why) in numbered(tests, pool.map(check, tests), "10,000 firings of each"):
                 if word == "none":
                     continue
-                count[word] += 1
+                count[places[word]] += 1
                 if word == "differs":
                     print(f"golden: {test.name} FAILED: firing 10,001 is not as a first one with the "
                           f"same variables: {why}", file=sys.stderr, flush=True)
-    return count["same"], count["differs"], count["skipped"]
+    return count
 
 
 def try_skipped(build, wanted):
