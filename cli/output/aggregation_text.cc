@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/output/distribution.h"
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cli/output/fake_program_for_tests.h"
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {

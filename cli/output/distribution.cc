@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {

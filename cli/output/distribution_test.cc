@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "cli/output/fake_program_for_tests.h"
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/program/format.h"
 #include "dif/verify/verify_shapes.h"
 

@@ -15,8 +15,8 @@
 #include "cli/program/bind_program.h"
 #include "cli/session/session_target.h"
 #include "dif/engine/engine.h"
-#include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
+#include "dif/verify/verify.h"
 
 namespace ringside::cli {
 namespace {

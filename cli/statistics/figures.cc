@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cli/output/distribution.h"
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {

@@ -2,7 +2,7 @@
 // keys, tracemem of a dynamic size, and the actions that change the guest.
 #include <gtest/gtest.h>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "dif/evaluate/dynamic_table.h"
-#include "dif/evaluate/hash.h"
 #include "vmm/base/align.h"
 
 namespace ringside::dif {

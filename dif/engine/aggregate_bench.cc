@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "dif/engine/aggregate.h"
-#include "dif/engine/aggregate_function.h"
+#include "dif/engine/vcpu_output.h"
 #include "dif/evaluate/dynamic_table.h"
-#include "dif/evaluate/vcpu_output.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::dif {
 namespace {

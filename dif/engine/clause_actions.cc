@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dif/engine/aggregate_function.h"
 #include "dif/engine/clause_runner.h"
 #include "dif/program/action_kind.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::dif {
 

@@ -9,9 +9,9 @@
 
 #include "dif/engine/engine.h"
 #include "dif/engine/record_buffer.h"
+#include "dif/engine/record_layout.h"
 #include "dif/evaluate/builtin_variables.h"
 #include "dif/evaluate/variables.h"
-#include "dif/program/record_layout.h"
 
 namespace ringside::dif {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "dif/engine/buffer_plan.h"
-#include "dif/engine/fire_record.h"
-#include "dif/evaluate/shared_globals.h"
+#include "dif/evaluate/guest_context.h"
+#include "dif/evaluate/variables.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
 #include "vmm/base/brief_lock.h"
@@ -31,11 +31,6 @@ namespace ringside::dif {
 
 /// A program whose every DIFO passed the verifier. Only verify_program() makes one.
 class VerifiedProgram;
-
-struct EcbId {
-  std::uint32_t value = 0;  // dtrace's EPID; 0 is none
-  auto operator<=>(const EcbId&) const = default;
-};
 
 /// Everything one clause recorded in one firing. `data` holds, one after the other, what each
 /// recording action produced, laid out as RecordLayout says.

@@ -1,7 +1,7 @@
 // Clause::repeat: how often the clauses of a loop run, and what ends one.
 #include <gtest/gtest.h>
 
-#include "dif/engine/firing_time.h"
+#include "dif/engine/clause_runner.h"
 #include "dif/testing/fire_fixture.h"
 
 namespace ringside::dif {

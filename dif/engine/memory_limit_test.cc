@@ -10,9 +10,9 @@
 #include <random>
 
 #include "dif/dof/dof.h"
-#include "dif/engine/aggregate_function.h"
 #include "dif/engine/engine.h"
 #include "dif/evaluate/variables.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"

@@ -15,27 +15,19 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "dif/engine/record_buffer.h"
 #include "dif/evaluate/lazy_memory.h"
+#include "dif/evaluate/speculation_ids.h"
 #include "dif/program/options.h"
 
 namespace ringside::dif {
 
-enum class SpeculationState : std::uint8_t {
-  Inactive,
-  Active,     // nobody speculated yet
-  Recording,  // somebody did
-};
-
-class Speculations {
+class Speculations : public SpeculationIds {
  public:
   Speculations(const EngineOptions& options, unsigned vcpus, const RecordShapes& shapes);
 
-  /// speculation(): an id from 1 up, or 0 when none is free, which is counted.
-  std::uint64_t allocate();
   /// Where `vcpu` records for the speculation; null when `id` names none that is active.
   RecordBuffer* speculate(std::uint64_t id, std::uint32_t vcpu);
   /// Ids that name no active speculation are ignored. False when the group does not fit into the
@@ -43,22 +35,9 @@ class Speculations {
   bool commit(std::uint64_t id, RecordBuffer& principal, std::uint64_t now, Room room);
   void discard(std::uint64_t id);
 
-  std::size_t count() const { return speculations_.size(); }
-  SpeculationState state(std::uint64_t id) const;
-  /// Calls of allocate() that found none, since the last call.
-  std::uint64_t take_unavailable() { return std::exchange(unavailable_, 0); }
-
  private:
-  struct Speculation {
-    SpeculationState state = SpeculationState::Inactive;
-    std::vector<RecordBuffer> buffers;  // by vCPU
-  };
-
-  Speculation* find_active(std::uint64_t id);
-
   LazyMemory memory_;
-  std::vector<Speculation> speculations_;
-  std::uint64_t unavailable_ = 0;
+  std::vector<std::vector<RecordBuffer>> buffers_;  // by id - 1 and vCPU
 };
 
 }  // namespace ringside::dif

@@ -5,11 +5,11 @@
 #include <array>
 #include <cstdint>
 
-#include "dif/engine/engine.h"
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "dif/evaluate/memory.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/builtin.h"
+#include "dif/program/probe_description.h"
 
 namespace ringside::dif {
 

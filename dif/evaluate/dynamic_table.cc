@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "dif/evaluate/hash.h"
+#include "dif/evaluate/dynamic_table.h"
 #include "vmm/base/align.h"
 
 namespace ringside::dif {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "dif/evaluate/hash.h"
+#include "dif/evaluate/dynamic_table.h"
 
 namespace ringside::dif {
 namespace {

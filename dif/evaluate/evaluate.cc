@@ -53,7 +53,7 @@ ConstantStrings::ConstantStrings(const Program& program) {
 }
 
 Evaluator::Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
-                     Speculations& speculations, unsigned vcpu)
+                     SpeculationIds& speculations, unsigned vcpu)
     : constants_(shared.constants),
       access_(shared.locks),
       memory_(options),

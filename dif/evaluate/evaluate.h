@@ -11,7 +11,6 @@
 
 #include "dif/evaluate/builtin_variables.h"
 #include "dif/evaluate/memory.h"
-#include "dif/evaluate/shared_globals.h"
 #include "dif/evaluate/subroutines.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/insn.h"
@@ -60,7 +59,7 @@ class Evaluator {
   /// For the objects of `program`, which the verifier accepted. speculation() gets its ids from
   /// `speculations`, which must outlive this, as `shared` must.
   Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
-            Speculations& speculations, unsigned vcpu);
+            SpeculationIds& speculations, unsigned vcpu);
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 

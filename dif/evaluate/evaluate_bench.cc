@@ -2,11 +2,9 @@
 // @[execname] = count().
 #include <benchmark/benchmark.h>
 
-#include "dif/engine/engine.h"
 #include "dif/evaluate/evaluate.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
-#include "dif/testing/no_speculations.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::dif {
@@ -53,7 +51,7 @@ void simple_instructions(benchmark::State& state) {
   const Difo object = difo(text);
   const Program nothing = program({});
   SharedState shared(nothing, {}, 1);
-  Speculations speculations = no_speculations();
+  SpeculationIds speculations;
   Evaluator evaluator(nothing, {}, shared, speculations, 0);
   for (auto _ : state) benchmark::DoNotOptimize(evaluator.evaluate(object));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
@@ -64,7 +62,7 @@ void guest_load_in_cached_line(benchmark::State& state) {
   const Difo object = load_from(0xffff'8880'0000'1000);
   const Program nothing = program({});
   SharedState shared(nothing, {}, 1);
-  Speculations speculations = no_speculations();
+  SpeculationIds speculations;
   Evaluator evaluator(nothing, {}, shared, speculations, 0);
   const FlatGuest guest;
   const FireRecord record;

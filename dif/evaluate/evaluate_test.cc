@@ -5,7 +5,6 @@
 
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
-#include "dif/testing/no_speculations.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::dif {
@@ -51,7 +50,7 @@ class EvaluatorTest : public ::testing::Test {
   ProbeIdentity probe_{ProbeId{42}, {}};
   const Program nothing_ = program({});
   SharedState shared_{nothing_, {}, 1};
-  Speculations speculations_ = no_speculations();
+  SpeculationIds speculations_;
   Evaluator evaluator_{nothing_, {}, shared_, speculations_, 0};
 };
 

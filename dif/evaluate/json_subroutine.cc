@@ -1,7 +1,7 @@
-#include "dif/evaluate/json_subroutine.h"
-
 #include <array>
 #include <optional>
+
+#include "dif/evaluate/subroutines.h"
 
 namespace ringside::dif {
 

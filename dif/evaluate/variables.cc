@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "vmm/base/align.h"
@@ -13,54 +13,11 @@ namespace ringside::dif {
 
 namespace {
 
-bool is_by_reference(const ValueType& type) {
-  return type.kind == ValueKind::String || type.kind == ValueKind::Bytes;
-}
-
-/// The others live in the dynamic table, or in a slot's own word.
-bool has_storage(const Variable& variable) {
-  return variable.scope != VariableScope::Thread && variable.kind == VariableKind::Scalar &&
-         is_by_reference(variable.type);
-}
-
 std::uint64_t place_size(const ValueType& type, std::uint32_t string_size) {
   return round_up(std::uint64_t{stored_size(type, string_size)}, 8);
 }
 
 }  // namespace
-
-std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size) {
-  switch (type.kind) {
-    case ValueKind::Void: return 0;
-    case ValueKind::String: return type.size == 0 ? string_size : std::min(type.size, string_size);
-    case ValueKind::Integer:
-    case ValueKind::Bytes:
-    case ValueKind::KernelStack:
-    case ValueKind::UserStack:
-    case ValueKind::KernelSymbol:
-    case ValueKind::KernelModule:
-    case ValueKind::UserSymbol:
-    case ValueKind::UserModule:
-    case ValueKind::UserAddress: return type.size;
-  }
-  return 0;
-}
-
-Result<void> check_storage(const Program& program, std::uint32_t string_size) {
-  std::set<std::pair<VariableScope, std::uint16_t>> seen;
-  std::uint64_t bytes = 0;
-  for_each_difo(program, [&](const Difo& difo) {
-    for (const Variable& variable : difo.variables) {
-      if (!seen.emplace(variable.scope, variable.id).second) continue;
-      if (has_storage(variable)) bytes += place_size(variable.type, string_size);
-    }
-  });
-  if (bytes <= kMostStorage) return {};
-  return fail(ErrorCode::Limit,
-              fmt::format("the program's variables take {} bytes where strings have {}; at most {} "
-                          "are possible",
-                          bytes, string_size, kMostStorage));
-}
 
 DeclaredVariables declare_variables(std::span<const Program* const> bound,
                                     const EngineOptions& options, VariableScope scope) {
@@ -273,6 +230,30 @@ Result<void, Fault> Variables::store_dynamic(VariableScope scope, std::uint16_t 
   auto copied = copy_value(type, value, data);
   if (!copied) table.erase(key, place);  // half a value is none
   return copied;
+}
+
+Result<std::shared_ptr<SharedGlobals>> share_globals(std::span<const Program* const> bound,
+                                                     const EngineOptions& options, unsigned vcpus) {
+  std::map<std::uint16_t, const Variable*> known;
+  const Variable* differs = nullptr;
+  for (const Program* const program : bound) {
+    for_each_difo(*program, [&](const Difo& difo) {
+      for (const Variable& variable : difo.variables) {
+        if (variable.scope != VariableScope::Global) continue;
+        const Variable& first = *known.emplace(variable.id, &variable).first->second;
+        if (first.type != variable.type || first.kind != variable.kind) differs = &variable;
+      }
+    });
+  }
+  if (differs == nullptr) {
+    EngineOptions used = options;
+    used.string_size = usable_string_size(options.string_size);
+    return std::make_shared<SharedGlobals>(bound, used, vcpus);
+  }
+  return fail(ErrorCode::Unsupported,
+              fmt::format("the machines share the global variable {}, and it is of a type that is "
+                          "not as large in each one's kernel: use self->{} or a pointer",
+                          differs->name, differs->name));
 }
 
 }  // namespace ringside::dif

@@ -1,11 +1,13 @@
 // User variables: global, self-> and this-> scalars, and associative arrays. Values are kept at
 // their declared size; strings and structures by value. Built-in variables: builtin_variables.h.
-// Fire context: yes, but for the constructors and unsettle().
+// Fire context: yes, but for the constructors, unsettle() and share_globals().
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "dif/evaluate/dynamic_table.h"
@@ -13,6 +15,7 @@
 #include "dif/evaluate/shared_locks.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
+#include "vmm/base/result.h"
 
 namespace ringside::dif {
 
@@ -79,6 +82,31 @@ class SharedVariables {
   DynamicTable dynamic_;
 };
 
+/// The global variables, associative arrays and self-> variables of one program, and their locks.
+/// The engines of several machines that run one program share one SharedGlobals, so that globals
+/// belong to the program and not to a machine. Threads of different machines still have different
+/// self-> variables, because the machine is part of a thread's identity.
+struct SharedGlobals {
+  SharedGlobals(const Program& program, const EngineOptions& options, unsigned vcpus)
+      : locks(vcpus), variables(program, options, vcpus) {}
+  SharedGlobals(std::span<const Program* const> bound, const EngineOptions& options, unsigned vcpus)
+      : locks(vcpus), variables(bound, options, vcpus) {}
+
+  SharedLocks locks;
+  SharedVariables variables;
+};
+
+/// The share of one engine in them: from `first_vcpu` on, the vCPUs are its own.
+struct GlobalsShare {
+  std::shared_ptr<SharedGlobals> globals = nullptr;  // null: the engine makes its own
+  unsigned first_vcpu = 0;
+};
+
+/// For several machines with `vcpus` in all. Unsupported where a global is of a kernel's type that
+/// is not as large on all of them; the message names the variable.
+Result<std::shared_ptr<SharedGlobals>> share_globals(std::span<const Program* const> bound,
+                                                     const EngineOptions& options, unsigned vcpus);
+
 /// The owner of elements of dynamic variables: a thread. The time of creation tells threads apart
 /// that have the same id one after the other. All 0 for arrays of the program.
 struct Owner {
@@ -134,12 +162,5 @@ class Variables {
   LazyMemory key_;
   DynamicDrops dynamic_drops_;
 };
-
-/// Bytes that a value of this type occupies.
-std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size);
-/// Global and this-> variables by reference have their place from the start. Together, with strings
-/// of `string_size` bytes, they may not take more than kMostStorage: Limit.
-inline constexpr std::uint64_t kMostStorage = 64 << 20;
-Result<void> check_storage(const Program& program, std::uint32_t string_size);
 
 }  // namespace ringside::dif

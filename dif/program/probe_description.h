@@ -14,6 +14,12 @@ struct ProbeId {
   auto operator<=>(const ProbeId&) const = default;
 };
 
+/// Identifies one enabled clause on one probe (an enabling control block).
+struct EcbId {
+  std::uint32_t value = 0;  // dtrace's EPID; 0 is none
+  auto operator<=>(const EcbId&) const = default;
+};
+
 /// [machine:]provider:module:function:name. In a pattern, an empty field matches anything, and
 /// fields may use the shell's * ? [] (with ! for a complement) and backslash.
 struct ProbeDescription {

@@ -4,6 +4,7 @@
 // Fire context: read only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -48,6 +49,28 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
+constexpr bool is_by_reference(const ValueType& type) {
+  return type.kind == ValueKind::String || type.kind == ValueKind::Bytes;
+}
+
+/// Bytes that a value of this type occupies.
+constexpr std::uint32_t stored_size(const ValueType& type, std::uint32_t string_size) {
+  switch (type.kind) {
+    case ValueKind::Void: return 0;
+    case ValueKind::String: return type.size == 0 ? string_size : std::min(type.size, string_size);
+    case ValueKind::Integer:
+    case ValueKind::Bytes:
+    case ValueKind::KernelStack:
+    case ValueKind::UserStack:
+    case ValueKind::KernelSymbol:
+    case ValueKind::KernelModule:
+    case ValueKind::UserSymbol:
+    case ValueKind::UserModule:
+    case ValueKind::UserAddress: return type.size;
+  }
+  return 0;
+}
+
 enum class VariableScope : std::uint8_t { Global, Thread, Clause };
 enum class VariableKind : std::uint8_t { Scalar, Associative };
 
@@ -60,6 +83,13 @@ struct Variable {
   std::string name;  // for listings and messages
   bool operator==(const Variable&) const = default;
 };
+
+/// Whether its value lies in the memory of its scope. The others live in the table of dynamic
+/// variables, or in a slot's own word.
+inline bool has_storage(const Variable& variable) {
+  return variable.scope != VariableScope::Thread && variable.kind == VariableKind::Scalar &&
+         is_by_reference(variable.type);
+}
 
 inline constexpr std::uint16_t kFirstUserVariable = 0x500;
 inline constexpr unsigned kRegisters = 8;   // r0 always reads 0

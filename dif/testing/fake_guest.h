@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 
 namespace ringside::dif::testing {
 

@@ -8,7 +8,6 @@
 
 #include "dif/evaluate/subroutines.h"
 #include "dif/testing/fake_guest.h"
-#include "dif/testing/no_speculations.h"
 
 namespace ringside::dif::testing {
 
@@ -47,7 +46,7 @@ class SubroutineTest : public ::testing::Test {
   BuiltinVariables builtins_{memory_};
   SharedLocks locks_{1};
   SharedAccess access_{locks_};
-  Speculations speculations_ = no_speculations();
+  SpeculationIds speculations_;
   Subroutines subroutines_{memory_, builtins_, access_, speculations_};
   FireRecord record_;
 };

@@ -8,7 +8,6 @@
 #include "dif/program/listing.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
-#include "dif/testing/no_speculations.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::dif {
@@ -83,7 +82,7 @@ TEST(RandomDif, WhatTheVerifierAcceptsRunsToAnEnd) {
   const EngineOptions options{.dynamic_size = 16384, .scratch_size = 8192};
   const Program whole = program({clause({action(ActionKind::Evaluate, {declared})})});
   SharedState shared(whole, options, 1);
-  Speculations speculations = no_speculations();
+  SpeculationIds speculations;
   Evaluator evaluator(whole, options, shared, speculations, 0);
   FakeGuest guest;
   guest.kernel_memory.put(kGuestPage, std::vector<std::byte>(100, std::byte{'k'}));

@@ -49,4 +49,9 @@ inline constexpr std::size_t kMostClauses = 16 << 10;
 inline constexpr std::size_t kMostActions = 16 << 10;       // of one clause
 inline constexpr std::uint32_t kMostRecordBytes = 1 << 20;  // of one recorded value
 
+/// Global and this-> variables by reference have their place from the start. Together, with strings
+/// of `string_size` bytes, they may not take more than kMostStorage: Limit.
+inline constexpr std::uint64_t kMostStorage = 64 << 20;
+Result<void> check_storage(const Program& program, std::uint32_t string_size);
+
 }  // namespace ringside::dif

@@ -6,14 +6,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
-#include "dif/engine/aggregate_function.h"
-#include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/program/format.h"
 #include "dif/program/options.h"
 #include "dif/verify/verify.h"
 #include "dif/verify/verify_shapes.h"
+#include "vmm/base/align.h"
 
 namespace ringside::dif {
 
@@ -350,6 +352,22 @@ std::optional<Destructive> first_destructive(const Program& program) {
     }
   }
   return std::nullopt;
+}
+
+Result<void> check_storage(const Program& program, std::uint32_t string_size) {
+  std::set<std::pair<VariableScope, std::uint16_t>> seen;
+  std::uint64_t bytes = 0;
+  for_each_difo(program, [&](const Difo& difo) {
+    for (const Variable& variable : difo.variables) {
+      if (!seen.emplace(variable.scope, variable.id).second) continue;
+      if (has_storage(variable)) bytes += round_up(stored_size(variable.type, string_size), 8u);
+    }
+  });
+  if (bytes <= kMostStorage) return {};
+  return fail(ErrorCode::Limit,
+              fmt::format("the program's variables take {} bytes where strings have {}; at most {} "
+                          "are possible",
+                          bytes, string_size, kMostStorage));
 }
 
 Result<VerifiedProgram> verify_program(Program program) {

@@ -1,7 +1,7 @@
 // The verifier's rules for actions, shapes, loops and speculations.
 #include <gtest/gtest.h>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
 #include "dif/verify/verify_shapes.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 #include "dif/testing/make_dif.h"
 
 namespace ringside::dif {

@@ -5,7 +5,7 @@
 // fault. Fire context: yes.
 #pragma once
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::providers {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "providers/context/argument_plan.h"
 #include "providers/context/host_ancestors.h"
 #include "providers/context/linux_locks.h"

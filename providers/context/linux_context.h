@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "providers/context/linux_locks.h"
 #include "providers/context/linux_paths.h"
 #include "providers/context/thread_clock.h"

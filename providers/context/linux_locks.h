@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "vmm/base/c_type.h"
 
 namespace ringside::providers {

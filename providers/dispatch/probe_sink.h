@@ -4,7 +4,7 @@
 // Fire context: yes.
 #pragma once
 
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "dif/program/probe_description.h"
 #include "vmm/base/brief_lock.h"
 

@@ -2,7 +2,7 @@
 // that is bound to that kernel, the engine that evaluates it, and the names of its processes' code.
 // A target may have no machine; then only probes fire that need none. A session has any number of
 // targets and one consumer. Each target has its own engine and its own fire thread. They share D's
-// global variables (dif/evaluate/shared_globals.h). All timestamps are on one time line, the host's
+// global variables (dif/evaluate/variables.h). All timestamps are on one time line, the host's
 // (TracerOptions::calibration).
 // Threads: the session's. Does not: start machines, compile, or print.
 #pragma once

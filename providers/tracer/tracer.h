@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "dif/engine/engine.h"
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "dif/program/stability.h"
 #include "providers/budget/budget.h"
 #include "providers/dispatch/firing_pause.h"

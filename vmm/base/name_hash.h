@@ -1,7 +1,7 @@
 // A keyed hash of names, for tables whose names a guest chooses. Without the key, a hostile guest
 // could choose names that all collide, and filling a table would take too long.
 // Used by TypeGraph and the kernel's symbol tables. Not a cryptographic hash, nor libhighwayhash,
-// which takes several times as long for names of some 20 bytes (dif/evaluate/hash.h).
+// which takes several times as long for names of some 20 bytes (dif/evaluate/dynamic_table.h).
 // Fire context: yes.
 #pragma once
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::d {
 

@@ -112,7 +112,7 @@ Checked<void> QuantizeParameters::check_same(const Expr& call, const dif::Aggreg
     unsigned shift, bits;
     std::size_t argument;
   };
-  // As packed: see dif/engine/aggregate_function.h.
+  // As packed: see dif/program/aggregate_function.h.
   constexpr Part kLinear[] = {{"D_LQUANT_MATCHBASE", "base", 0, 32, 1},
                               {"D_LQUANT_MATCHLIM", "limit", 32, 16, 2},
                               {"D_LQUANT_MATCHSTEP", "step", 48, 16, 3}};

@@ -11,7 +11,7 @@
 
 #include "dif/d/compile.h"
 #include "dif/engine/engine.h"
-#include "dif/engine/fire_record.h"
+#include "dif/evaluate/guest_context.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::d {

@@ -1,4 +1,4 @@
-#include "dif/engine/aggregate_function.h"
+#include "dif/program/aggregate_function.h"
 
 #include <fmt/format.h>
 

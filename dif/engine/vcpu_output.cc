@@ -1,4 +1,4 @@
-#include "dif/evaluate/vcpu_output.h"
+#include "dif/engine/vcpu_output.h"
 
 #include <algorithm>
 #include <queue>

@@ -1,11 +1,11 @@
 // The context of firings that have no guest behind them, and the defaults of all contexts.
+#include "dif/evaluate/guest_context.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
-
-#include "dif/engine/fire_record.h"
 
 namespace ringside::dif {
 

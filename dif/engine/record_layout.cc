@@ -1,4 +1,4 @@
-#include "dif/program/record_layout.h"
+#include "dif/engine/record_layout.h"
 
 #include <algorithm>
 
