@@ -1,6 +1,6 @@
-#include "dif/d/actions/action_order.h"
-
 #include <gtest/gtest.h>
+
+#include "dif/d/actions/actions.h"
 
 namespace ringside::d {
 namespace {

@@ -4,16 +4,24 @@
 // aggregations).
 #pragma once
 
-#include "dif/d/actions/action_order.h"
 #include "dif/d/actions/action_tools.h"
 #include "dif/d/actions/aggregating.h"
 #include "dif/d/actions/aggregation_actions.h"
-#include "dif/d/actions/aggregation_table.h"
-#include "dif/d/actions/code_values.h"
 #include "dif/d/actions/format_actions.h"
 #include "dif/d/actions/value_actions.h"
 
 namespace ringside::d {
+
+/// The rules for clauses with speculate() and commit(): the Dynamic Tracing Guide, "Speculative
+/// Tracing". Sees the actions of one clause, in order.
+class ActionOrder {
+ public:
+  /// Whether `action`, which `e` became, may follow those before it.
+  Checked<void> check(const Expr& e, const dif::Action& action);
+
+ private:
+  bool speculates_ = false, commits_ = false, records_ = false;
+};
 
 class ActionBuilder {
  public:

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dif/d/actions/action_tools.h"
-#include "dif/d/actions/aggregation_table.h"
+#include "dif/d/actions/aggregating.h"
 #include "dif/program/format.h"
 
 namespace ringside::d {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "dif/d/actions/action_tools.h"
-#include "dif/d/actions/code_values.h"
 #include "dif/program/format.h"
 
 namespace ringside::d {

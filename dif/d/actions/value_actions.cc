@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "dif/d/actions/code_values.h"
+#include "dif/d/actions/action_tools.h"
 #include "dif/verify/verify.h"
 
 namespace ringside::d {
