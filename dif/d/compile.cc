@@ -314,7 +314,7 @@ class Compilation {
     if (!types.is_scalar(e.type)) {
       return complain("D_PRED_SCALAR", e.at, "predicate result must be of scalar type");
     }
-    return CodeGenerator::value(resolver_, e);
+    return CodeGenerator::generate_value(resolver_, e);
   }
 
   Tree& tree_;

@@ -86,14 +86,16 @@ Checked<dif::Difo> CodeValues::value(Expr& call) {
                                 : *call.text == "jstack" ? options.java_stack_frames
                                                          : options.user_stack_frames;
     const std::uint32_t entries = TRY(frames(call, usual)) + (kernel ? 0 : 1);
-    return CodeGenerator::nothing(tools_.resolver, {row.kind, false, entries * 8}, call.at);
+    return CodeGenerator::generate_nothing(tools_.resolver, {row.kind, false, entries * 8},
+                                           call.at);
   }
   Expr& address = *call.list[0];
   TRY(tools_.resolver.resolve(&address));
   if (!tools_.types.is_scalar(tools_.types.decay(address.type))) {
     return argument_type("D_PROTO_ARG", call, 0, "uintptr_t", tools_.types.name(address.type));
   }
-  dif::Difo made = TRY(CodeGenerator::integer(tools_.resolver, address, tools_.types.uint64));
+  dif::Difo made =
+      TRY(CodeGenerator::generate_integer(tools_.resolver, address, tools_.types.uint64));
   made.result = {row.kind, false, row.size};
   return made;
 }

@@ -14,18 +14,18 @@ namespace ringside::d {
 
 using dif::AggregateFunction;
 
-std::optional<std::uint32_t> AggregationTable::find(const std::string& name) const {
+std::optional<std::uint32_t> AggregationTable::find_aggregation(const std::string& name) const {
   const auto at = known_.find(name);
   return at == known_.end() ? std::nullopt : std::optional(at->second.index);
 }
 
-std::string AggregationTable::suggest(std::string_view name) const {
+std::string AggregationTable::suggest_similar(std::string_view name) const {
   const std::string nearest =
       similar_name(name, program_.aggregations, std::mem_fn(&dif::Aggregation::name));
   return did_you_mean(nearest, "@");
 }
 
-std::uint32_t AggregationTable::add(dif::Aggregation aggregation, int line) {
+std::uint32_t AggregationTable::add_aggregation(dif::Aggregation aggregation, int line) {
   const auto index = static_cast<std::uint32_t>(program_.aggregations.size());
   known_.emplace(aggregation.name, Known{index, line});
   program_.aggregations.push_back(std::move(aggregation));
@@ -178,7 +178,7 @@ Checked<dif::Difo> Aggregating::key(Expr& e, const dif::ValueType* expected) {
                     (tools_.types.is_array(e.type) && tools_.types.is_string_like(e.type));
   const bool wants_text = expected != nullptr && expected->kind == dif::ValueKind::String;
   if (text || (wants_text && tools_.types.is_string_like(e.type)))
-    return CodeGenerator::string(tools_.resolver, e);
+    return CodeGenerator::generate_string(tools_.resolver, e);
   if (!tools_.types.value_type(e.type)) {
     return refuse(fmt::format("an expression of type {}", tools_.types.name(e.type)));
   }
@@ -186,12 +186,12 @@ Checked<dif::Difo> Aggregating::key(Expr& e, const dif::ValueType* expected) {
       !tools_.types.is_scalar(e.type)) {
     // Its size is the aggregation's, too.
     if (tools_.types.by_reference(e.type)) tools_.resolver.namer().fix_size(e);
-    return CodeGenerator::value(tools_.resolver, e);
+    return CodeGenerator::generate_value(tools_.resolver, e);
   }
   const std::uint32_t size = expected->size;
   const std::string_view names[] = {"char", "short", "int", "long"};
   const std::string width(names[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3]);
-  return CodeGenerator::integer(
+  return CodeGenerator::generate_integer(
       tools_.resolver, e,
       tools_.types.named((expected->is_signed ? size == 1 ? "signed " : "" : "unsigned ") + width));
 }
@@ -208,7 +208,7 @@ dif::ValueType common_stack(const dif::ValueType& a, const dif::ValueType& b) {
 
 Checked<void> Aggregating::aggregate_keys(dif::Action& action, const Expr& target,
                                           std::vector<dif::ValueType>& keys) {
-  const bool fresh = !table_.find(*target.text);
+  const bool fresh = !table_.find_aggregation(*target.text);
   if (target.list.size() > dif::kMostKeys) {
     return complain("D_PROTO_LEN", target.at,
                     fmt::format("@{} has more than {} keys", *target.text, dif::kMostKeys));
@@ -249,7 +249,7 @@ Checked<void> Aggregating::aggregate_values(dif::Action& action, const Expr& cal
     }
     const bool is_signed =
         tools_.types.is_integer(value.type) && tools_.types.is_signed(value.type);
-    action.arguments.push_back(TRY(CodeGenerator::integer(
+    action.arguments.push_back(TRY(CodeGenerator::generate_integer(
         tools_.resolver, value, is_signed ? tools_.types.int64 : tools_.types.uint64)));
     return {};
   };
@@ -282,7 +282,7 @@ Checked<dif::AggregatingInfo> Aggregating::function_of(Expr& e) {
         "D_AGG_FUNC", call.at,
         fmt::format("@{} must be assigned the result of an aggregating function", *target.text));
   };
-  if (e.compound && !table_.find(*target.text)) {
+  if (e.compound && !table_.find_aggregation(*target.text)) {
     return complain("D_VAR_UNDEF", target.at,
                     fmt::format("@{} has not yet been declared or assigned", *target.text));
   }
@@ -306,7 +306,7 @@ Checked<dif::Action> Aggregating::build(Expr& e) {
   const dif::AggregatingInfo row = TRY(function_of(e));
   const Expr& target = *e.a;
   const Expr& call = *e.b;
-  const auto known = table_.find(*target.text);
+  const auto known = table_.find_aggregation(*target.text);
   dif::Aggregation shape;
   if (known) {
     shape = table_.at(*known);
@@ -329,7 +329,7 @@ Checked<dif::Action> Aggregating::build(Expr& e) {
   shape.name = *target.text;
   shape.function = row.function;
   shape.parameters = parameters;
-  action.aggregations = {table_.add(std::move(shape), e.at.line)};
+  action.aggregations = {table_.add_aggregation(std::move(shape), e.at.line)};
   return action;
 }
 

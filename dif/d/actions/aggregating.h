@@ -21,12 +21,12 @@ class AggregationTable {
   explicit AggregationTable(dif::Program& program) : program_(program) {}
 
   /// Its index; empty when nothing has been assigned to @name yet.
-  std::optional<std::uint32_t> find(const std::string& name) const;
+  std::optional<std::uint32_t> find_aggregation(const std::string& name) const;
   /// "; did you mean @NAME?"; empty where none is near.
-  std::string suggest(std::string_view name) const;
+  std::string suggest_similar(std::string_view name) const;
   const dif::Aggregation& at(std::uint32_t index) const { return program_.aggregations[index]; }
   /// Adds one that is not there. `line`: of the assignment that makes it.
-  std::uint32_t add(dif::Aggregation aggregation, int line);
+  std::uint32_t add_aggregation(dif::Aggregation aggregation, int line);
   /// A later use has other stacks as keys.
   void set_keys(std::uint32_t index, std::vector<dif::ValueType> keys) {
     program_.aggregations[index].keys = std::move(keys);

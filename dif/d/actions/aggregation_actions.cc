@@ -40,10 +40,10 @@ Checked<std::uint32_t> AggregationActions::known_aggregation(const Expr& call, s
     return argument_type(argument_tag, call, position, "aggregation without keys",
                          "aggregation with keys");
   }
-  if (const auto known = table_.find(*argument.text)) return *known;
-  return complain(
-      unknown_tag, argument.at,
-      fmt::format("undefined aggregation: @{}{}", *argument.text, table_.suggest(*argument.text)));
+  if (const auto known = table_.find_aggregation(*argument.text)) return *known;
+  return complain(unknown_tag, argument.at,
+                  fmt::format("undefined aggregation: @{}{}", *argument.text,
+                              table_.suggest_similar(*argument.text)));
 }
 
 Checked<dif::Action> AggregationActions::on_aggregation(Expr& call, dif::ActionKind kind,
@@ -88,7 +88,7 @@ Checked<dif::Action> AggregationActions::trunc(Expr& call, dif::ActionKind kind)
       action.has_argument = true;
     } else {
       action.arguments.push_back(
-          TRY(CodeGenerator::integer(tools_.resolver, count, tools_.types.int64)));
+          TRY(CodeGenerator::generate_integer(tools_.resolver, count, tools_.types.int64)));
     }
   }
   return action;
@@ -103,7 +103,7 @@ Checked<dif::Action> AggregationActions::normalize(Expr& call, dif::ActionKind k
                     "normalize( ) argument #2 must be of scalar type");
   }
   action.arguments.push_back(
-      TRY(CodeGenerator::integer(tools_.resolver, factor, tools_.types.uint64)));
+      TRY(CodeGenerator::generate_integer(tools_.resolver, factor, tools_.types.uint64)));
   return action;
 }
 

@@ -114,10 +114,12 @@ Checked<dif::Difo> FormatActions::convert(const Expr& call, Expr& argument,
   if (!fits(argument, conversion)) return refuse(tools_.types.name(argument.type));
   const bool text = conversion.kind == 's' || conversion.kind == 'S' ||
                     (conversion.kind == 'I' && tools_.types.is_string(argument.type));
-  if (text && conversion.modifiers != "w") return CodeGenerator::string(tools_.resolver, argument);
+  if (text && conversion.modifiers != "w")
+    return CodeGenerator::generate_string(tools_.resolver, argument);
   const bool address = tools_.types.is_array(argument.type) && conversion.kind != 'I' && !text;
-  if (address) return CodeGenerator::integer(tools_.resolver, argument, tools_.types.uint64);
-  return CodeGenerator::value(tools_.resolver, argument);
+  if (address)
+    return CodeGenerator::generate_integer(tools_.resolver, argument, tools_.types.uint64);
+  return CodeGenerator::generate_value(tools_.resolver, argument);
 }
 
 /// The int that a '*' stands for.
@@ -139,7 +141,7 @@ Checked<void> FormatActions::dynamic_width(dif::Action& action, const Expr& call
                     *call.text, position + 1, number, kind, tools_.types.name(width.type)));
   }
   action.arguments.push_back(
-      TRY(CodeGenerator::integer(tools_.resolver, width, tools_.types.int32)));
+      TRY(CodeGenerator::generate_integer(tools_.resolver, width, tools_.types.int32)));
   return {};
 }
 

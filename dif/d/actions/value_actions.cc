@@ -13,7 +13,7 @@ Checked<dif::Action> ValueActions::effect(Expr& e) {
   TRY(tools_.resolver.resolve(&e));
   dif::Action action;
   action.kind = ActionKind::Evaluate;
-  action.arguments.push_back(TRY(CodeGenerator::effect(tools_.resolver, e)));
+  action.arguments.push_back(TRY(CodeGenerator::generate_effect(tools_.resolver, e)));
   return action;
 }
 
@@ -45,7 +45,7 @@ Checked<dif::Action> ValueActions::trace(Expr& call, ActionKind) {
   TRY(recordable(value, "trace", "D_TRACE"));
   dif::Action action;
   action.kind = ActionKind::Trace;
-  action.arguments.push_back(TRY(CodeGenerator::value(tools_.resolver, value)));
+  action.arguments.push_back(TRY(CodeGenerator::generate_value(tools_.resolver, value)));
   if (const auto shape = is_code_call(value) ? std::nullopt : tools_.shape_of(value)) {
     action.shapes = {*shape};
   }
@@ -65,7 +65,7 @@ Checked<dif::Action> ValueActions::print(Expr& call, ActionKind) {
   dif::Action action;
   action.kind = ActionKind::Print;
   action.shapes = {*shape};
-  action.arguments.push_back(TRY(CodeGenerator::value(tools_.resolver, value)));
+  action.arguments.push_back(TRY(CodeGenerator::generate_value(tools_.resolver, value)));
   return action;
 }
 
@@ -90,7 +90,7 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
   dif::Action action;
   action.kind = ActionKind::Tracemem;
   action.arguments.push_back(
-      TRY(CodeGenerator::integer(tools_.resolver, address, tools_.types.uint64)));
+      TRY(CodeGenerator::generate_integer(tools_.resolver, address, tools_.types.uint64)));
   action.argument = static_cast<std::uint64_t>(size);
   action.has_argument = true;
   if (call.list.size() == 3) {
@@ -100,7 +100,7 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
     }
     action.kind = ActionKind::TracememDynamic;
     action.arguments.push_back(
-        TRY(CodeGenerator::integer(tools_.resolver, bytes, tools_.types.uint64)));
+        TRY(CodeGenerator::generate_integer(tools_.resolver, bytes, tools_.types.uint64)));
   }
   return action;
 }
@@ -119,7 +119,7 @@ Checked<dif::Action> ValueActions::setopt(Expr& call, ActionKind) {
     TRY(tools_.resolver.resolve(&argument));
     if (!tools_.types.is_string_like(argument.type))
       return argument_type("D_PROTO_ARG", call, i, "string", tools_.types.name(argument.type));
-    action.arguments.push_back(TRY(CodeGenerator::string(tools_.resolver, argument)));
+    action.arguments.push_back(TRY(CodeGenerator::generate_string(tools_.resolver, argument)));
   }
   return action;
 }
@@ -147,7 +147,7 @@ Checked<dif::Action> ValueActions::of_number(const Expr& call, ActionKind kind, 
   }
   dif::Action action;
   action.kind = kind;
-  action.arguments.push_back(TRY(CodeGenerator::integer(tools_.resolver, number, type)));
+  action.arguments.push_back(TRY(CodeGenerator::generate_integer(tools_.resolver, number, type)));
   return action;
 }
 

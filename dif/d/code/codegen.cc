@@ -8,7 +8,7 @@
 
 namespace ringside::d {
 
-Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
+Checked<dif::Difo> CodeGenerator::generate_value(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const Part part(generator, e);
   const dif::ValueType type = TRY(resolver.value_type(e));
@@ -25,14 +25,14 @@ Checked<dif::Difo> CodeGenerator::value(Resolver& resolver, const Expr& e) {
   return generator.finish(reg, type, e, generator.size_name(type, e));
 }
 
-Checked<dif::Difo> CodeGenerator::string(Resolver& resolver, const Expr& e) {
+Checked<dif::Difo> CodeGenerator::generate_string(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const Part part(generator, e);
   const unsigned reg = TRY(generator.evaluate(e));
   return generator.finish(reg, {dif::ValueKind::String, false, 0}, e);
 }
 
-Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, TypeId as) {
+Checked<dif::Difo> CodeGenerator::generate_integer(Resolver& resolver, const Expr& e, TypeId as) {
   CodeGenerator generator(resolver);
   const Part part(generator, e);
   const unsigned reg = TRY(generator.fitted(e, as));
@@ -40,12 +40,12 @@ Checked<dif::Difo> CodeGenerator::integer(Resolver& resolver, const Expr& e, Typ
   return generator.finish(reg, type.value_or(dif::ValueType{}), e);
 }
 
-Checked<dif::Difo> CodeGenerator::nothing(Resolver& resolver, const dif::ValueType& type,
-                                          const Location& at) {
+Checked<dif::Difo> CodeGenerator::generate_nothing(Resolver& resolver, const dif::ValueType& type,
+                                                   const Location& at) {
   return CodeGenerator(resolver).out_.finish(0, type, at);
 }
 
-Checked<dif::Difo> CodeGenerator::effect(Resolver& resolver, const Expr& e) {
+Checked<dif::Difo> CodeGenerator::generate_effect(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const Part part(generator, e);
   const bool steps = e.kind == ExprKind::Unary && (e.op == Op::PostInc || e.op == Op::PostDec);
@@ -66,7 +66,7 @@ Checked<dif::Difo> CodeGenerator::finish(unsigned reg, const dif::ValueType& typ
 
 CodeGenerator::KernelName CodeGenerator::size_name(const dif::ValueType& type, const Expr& e) {
   if (type.kind != dif::ValueKind::Bytes) return std::nullopt;
-  return resolver_.namer().size(e);
+  return resolver_.namer().name_size(e);
 }
 
 /// Makes the low bits of `reg`, as many as `type` has, the whole truth.
@@ -219,7 +219,7 @@ Checked<void> CodeGenerator::scale(unsigned reg, std::uint64_t size, KernelName 
 Checked<unsigned> CodeGenerator::pointer_step(Op op, unsigned left, const Expr& pointer,
                                               const Expr& right) {
   const std::uint64_t size = types_.measure(types_.referent(types_.decay(pointer.type)));
-  const KernelName name = resolver_.namer().element_size(pointer);
+  const KernelName name = resolver_.namer().name_element_size(pointer);
   const bool difference = !types_.is_integer(right.type);
   const unsigned other = TRY(evaluate(right));
   if (!difference) TRY(scale(other, size, name, right.at));
@@ -271,7 +271,7 @@ Checked<unsigned> CodeGenerator::binary(const Expr& e) {
   if (types_.is_pointer(a)) return pointer_step(e.op, TRY(evaluate(*e.a)), *e.a, *e.b);
   if (types_.is_pointer(b)) {  // integer + pointer
     const unsigned offset = TRY(evaluate(*e.a));
-    TRY(scale(offset, types_.measure(types_.referent(b)), resolver_.namer().element_size(*e.b),
+    TRY(scale(offset, types_.measure(types_.referent(b)), resolver_.namer().name_element_size(*e.b),
               e.at));
     const unsigned base = TRY(evaluate(*e.b));
     out_.emit(Opcode::Add, offset, base, offset);
@@ -345,10 +345,10 @@ Checked<unsigned> CodeGenerator::value_of(const Expr& e) {
     case ExprKind::SizeofExpr:
     case ExprKind::Offsetof:
     case ExprKind::Integer:
-      return out_.constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+      return out_.constant(e.constant.value_or(0), resolver_.namer().name_late_constant(e), e.at);
     case ExprKind::Name:
       if (e.late) {
-        return out_.constant(e.constant.value_or(0), resolver_.namer().late_constant(e), e.at);
+        return out_.constant(e.constant.value_or(0), resolver_.namer().name_late_constant(e), e.at);
       }
       return load(e);
     default: return load(e);

@@ -23,15 +23,15 @@ class CodeGenerator {
   CodeGenerator& operator=(const CodeGenerator&) = delete;
 
   /// The value of `e`; a record keeps as much of it as its type has.
-  static Checked<dif::Difo> value(Resolver& resolver, const Expr& e);
-  static Checked<dif::Difo> string(Resolver& resolver, const Expr& e);
+  static Checked<dif::Difo> generate_value(Resolver& resolver, const Expr& e);
+  static Checked<dif::Difo> generate_string(Resolver& resolver, const Expr& e);
   /// The value of `e`, cut to as many bits as `as` has.
-  static Checked<dif::Difo> integer(Resolver& resolver, const Expr& e, TypeId as);
+  static Checked<dif::Difo> generate_integer(Resolver& resolver, const Expr& e, TypeId as);
   /// An object without code, for values that the engine finds itself.
-  static Checked<dif::Difo> nothing(Resolver& resolver, const dif::ValueType& type,
-                                    const Location& at);
+  static Checked<dif::Difo> generate_nothing(Resolver& resolver, const dif::ValueType& type,
+                                             const Location& at);
   /// Evaluates `e` for what it does.
-  static Checked<dif::Difo> effect(Resolver& resolver, const Expr& e);
+  static Checked<dif::Difo> generate_effect(Resolver& resolver, const Expr& e);
 
  private:
   /// While it lives, what is emitted is of the expression, where no other one is begun inside.

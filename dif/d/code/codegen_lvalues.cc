@@ -28,7 +28,7 @@ bool uses_tuple(const Expr& e) {
 
 /// Where a member lies; of a bit-field its unit.
 Checked<unsigned> CodeGenerator::member_address(const Expr& e, Use use) {
-  const auto path = resolver_.namer().path(e);
+  const auto path = resolver_.namer().find_member_path(e);
   const Expr& first = path ? *path->first : e;
   const unsigned reg =
       TRY(first.kind == ExprKind::Arrow ? pointed(*first.a, use) : address(*first.a, use));
@@ -45,7 +45,8 @@ Checked<unsigned> CodeGenerator::pointed(const Expr& pointer, Use use) {
 /// Where an lvalue in memory, or a by-reference value, lies. Of a bit-field: its unit. With
 /// Use::Write, a D variable that it is a part of is there afterwards.
 Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
-  if (e.kind == ExprKind::KernelSymbol) return out_.constant(0, resolver_.namer().symbol(e), e.at);
+  if (e.kind == ExprKind::KernelSymbol)
+    return out_.constant(0, resolver_.namer().name_symbol(e), e.at);
   if (e.kind == ExprKind::Unary && e.op == Op::Deref) return pointed(*e.a, use);
   if (e.kind == ExprKind::Member || e.kind == ExprKind::Arrow) return member_address(e, use);
   if (e.kind == ExprKind::Index && e.identifier == nullptr && e.a->type.value != 0) {
@@ -53,7 +54,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
     const Expr& position = *e.list[0];
     if (position.constant) resolver_.namer().need_element(*e.a, *position.constant);
     const unsigned index = TRY(evaluate(position));
-    TRY(scale(index, types_.measure(e.type), resolver_.namer().element_size(*e.a), e.at));
+    TRY(scale(index, types_.measure(e.type), resolver_.namer().name_element_size(*e.a), e.at));
     out_.emit(Opcode::Add, base, index, base);
     out_.release(index);
     return base;
@@ -67,7 +68,7 @@ Checked<unsigned> CodeGenerator::address(const Expr& e, Use use) {
 Checked<unsigned> CodeGenerator::size_where_absent(const Expr& e, unsigned address, Label there) {
   out_.emit(Opcode::Tst, address);
   out_.branch(Opcode::Bne, there);
-  return out_.constant(types_.measure(e.type), resolver_.namer().size(e.type, e.at), e.at);
+  return out_.constant(types_.measure(e.type), resolver_.namer().name_size(e.type, e.at), e.at);
 }
 
 /// Of a variable that is held by reference and that nobody assigned to yet, a part reads as zero:
@@ -157,8 +158,8 @@ void CodeGenerator::emit_variable(Opcode op, const Identifier& identifier, unsig
                                   const Location& at) {
   const dif::Variable made = variable(identifier);
   const bool in_memory = made.type.kind == dif::ValueKind::Bytes;
-  out_.variable(op, made, in_memory ? resolver_.namer().size(identifier.type, at) : std::nullopt,
-                rd);
+  out_.variable(op, made,
+                in_memory ? resolver_.namer().name_size(identifier.type, at) : std::nullopt, rd);
 }
 
 /// The clause-local variable that stands in for a register. All objects share them: none holds a
@@ -275,8 +276,8 @@ Checked<void> CodeGenerator::push(const Slot& slot, unsigned reg) {
   } else if (types_.is_scalar(slot.type)) {
     out_.push(Opcode::Pushtv, dif::TupleType::Value, 0, reg);
   } else {
-    const unsigned size = TRY(out_.constant(types_.measure(slot.type),
-                                            resolver_.namer().size(*slot.value), slot.value->at));
+    const unsigned size = TRY(out_.constant(
+        types_.measure(slot.type), resolver_.namer().name_size(*slot.value), slot.value->at));
     out_.push(Opcode::Pushtr, dif::TupleType::Value, size, reg);
     out_.release(size);
   }

@@ -45,7 +45,7 @@ std::optional<MemoryAccess::BitUnit> MemoryAccess::unit_here(const FoundMember& 
 /// In an object of the kernel's the unit has the size of the field's type, as every kernel's
 /// compiler lays it out, and its offset counts from where the named path begins.
 std::optional<MemoryAccess::BitUnit> MemoryAccess::unit_of(const Expr& e) {
-  const auto path = namer_.path(e);
+  const auto path = namer_.find_member_path(e);
   if (!path) return unit_here(e.member);
   const FoundMember whole{e.type, path->bit_offset, e.member.bit_width};
   const std::uint64_t size = types_.measure(e.type);
@@ -59,10 +59,10 @@ std::optional<MemoryAccess::BitUnit> MemoryAccess::unit_of(const Expr& e) {
 /// One value of a bit-field of the kernel's; nothing of another's.
 MemoryAccess::KernelName MemoryAccess::bits_name(const Expr& e, KernelNamer::Kind kind,
                                                  std::uint64_t value, const BitUnit& unit) {
-  const auto path = namer_.path(e);
+  const auto path = namer_.find_member_path(e);
   if (!path) return std::nullopt;
   const bool whole = kind == KernelNamer::Kind::BitOffset;
-  return namer_.member(*path, e, kind, whole ? path->bit_offset : value, unit.size);
+  return namer_.name_member(*path, e, kind, whole ? path->bit_offset : value, unit.size);
 }
 
 Checked<void> MemoryAccess::add_offset(unsigned reg, std::uint64_t offset, const Location& at) {
@@ -82,7 +82,7 @@ Checked<void> MemoryAccess::add_member(const Expr& e,
   if (!path) return add_offset(reg, offset, e.at);
   KernelName name;
   if (e.member.bit_width == 0) {
-    name = namer_.member(*path, e, KernelNamer::Kind::Member, offset);
+    name = namer_.name_member(*path, e, KernelNamer::Kind::Member, offset);
   } else if (unit) {
     name = bits_name(e, KernelNamer::Kind::BitUnit, offset, *unit);
   } else {  // its bytes are read one by one, as they lie here
@@ -130,9 +130,9 @@ Checked<unsigned> MemoryAccess::string_length(unsigned value, const Location& at
 Checked<void> MemoryAccess::store(const Expr& e, unsigned address, unsigned value) {
   if (is_bit_field(e)) return store_bits(e, address, value);
   if (types_.by_reference(e.type)) {
-    const unsigned size =
-        TRY(types_.is_string(e.type) ? string_length(value, e.at)
-                                     : out_.constant(types_.measure(e.type), namer_.size(e), e.at));
+    const unsigned size = TRY(types_.is_string(e.type) ? string_length(value, e.at)
+                                                       : out_.constant(types_.measure(e.type),
+                                                                       namer_.name_size(e), e.at));
     out_.emit(Opcode::Copys, value, size, address);
     out_.release(size);
     return {};
@@ -163,7 +163,7 @@ Checked<void> MemoryAccess::store_bits(const Expr& e, unsigned address, unsigned
 
 /// Of the byte that add_member() finds.
 unsigned MemoryAccess::skipped_bits(const Expr& e) {
-  const auto path = namer_.path(e);
+  const auto path = namer_.find_member_path(e);
   return static_cast<unsigned>((path ? path->bit_offset : e.member.bit_offset) % 8);
 }
 

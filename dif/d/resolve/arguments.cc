@@ -25,7 +25,7 @@ class ArgumentSearch {
     if (++nodes_ > kMostNodes) return true;
     if (e->kind == ExprKind::Name) {
       if (*e->text == "args") return true;
-      const Identifier* const identifier = identifiers_.find(Scope::Global, *e->text);
+      const Identifier* const identifier = identifiers_.find_identifier(Scope::Global, *e->text);
       if (identifier != nullptr && found_in(identifier->value)) return true;
     }
     return found_in(e->a) || found_in(e->b) || found_in(e->c) ||
@@ -169,7 +169,7 @@ Checked<void> Resolver::resolve_translated_argument(Expr* e, const ProbeSignatur
   std::string_view name = wanted.type;
   const bool pointer = name.ends_with(" *");
   if (pointer) name.remove_suffix(2);
-  const std::optional<TypeId> type = declared_.find_named(name);
+  const std::optional<TypeId> type = type_resolver_.find_named_type(name);
   Expr* native = arena_.make(Expr(*e));
   native->is_native = true;
   Expr* number = make_node(arena_, ExprKind::Integer, e->at);
@@ -177,7 +177,7 @@ Checked<void> Resolver::resolve_translated_argument(Expr* e, const ProbeSignatur
   number->constant = wanted.native;
   native->list = {number};
   TRY(resolve_argument(native));
-  const Translator* translator = type ? translators_.find(*type, native->type) : nullptr;
+  const Translator* translator = type ? translators_.find_translator(*type, native->type) : nullptr;
   if (translator == nullptr) {
     if (types_.name(native->type) == wanted.type) {  // the kernel's own type of that name
       *e = *native;

@@ -79,8 +79,8 @@ const Expr* Resolver::find_undeclared(const Expr& target) const {
   const Expr& named = target.kind == ExprKind::Index ? *target.a : target;
   if (named.kind != ExprKind::Name && named.kind != ExprKind::Scoped) return nullptr;
   const std::string& text = *named.text;
-  if (identifiers_.find(variable_scope(named), text) != nullptr) return nullptr;
-  const bool taken = identifiers_.is_of_d(text) || declared_.find_enumerator(text) ||
+  if (identifiers_.find_identifier(variable_scope(named), text) != nullptr) return nullptr;
+  const bool taken = identifiers_.is_of_d(text) || type_resolver_.find_enumerator(text) ||
                      text == "args" || text == "uregs" || text == "NULL";
   return named.kind == ExprKind::Name && taken ? nullptr : &named;
 }
@@ -197,7 +197,7 @@ Checked<void> Resolver::resolve_assignment(Expr* e) {
   TRY(resolve(e->b, "D_OP_DYN"));
   e->type = target->type;
   if (e->compound) {
-    TRY(rules_.compound(e));
+    TRY(rules_.check_compound(e));
     return evaluate_keys_once(e, target);
   }
   if (types_.is_array(target->type) || types_.is_function(target->type)) {
@@ -205,7 +205,7 @@ Checked<void> Resolver::resolve_assignment(Expr* e) {
                     fmt::format("operator = may not be applied to an operand of type {}",
                                 types_.name(target->type)));
   }
-  return rules_.assignable(*e, target->type, *e->b);
+  return rules_.check_assignable(*e, target->type, *e->b);
 }
 
 Checked<void> Resolver::resolve_step(Expr* e) {
@@ -214,7 +214,7 @@ Checked<void> Resolver::resolve_step(Expr* e) {
   if (find_undeclared(*a) != nullptr) TRY(declare_written(*a, types_.int64, a->at));
   TRY(resolve(a, "D_OP_DYN"));
   TRY(check_writable(*e, *a));
-  TRY(rules_.step(e));
+  TRY(rules_.type_step(e));
   return evaluate_keys_once(e, a);
 }
 

@@ -118,7 +118,8 @@ Checked<void> Resolver::resolve_call(Expr* e) {
   const std::string& text = *e->text;
   if (is_action(text)) return resolve_action_call(e);
   const auto known = dif::find_subroutine(text);
-  const Identifier* const other = known ? nullptr : identifiers_.find(Scope::Global, text);
+  const Identifier* const other =
+      known ? nullptr : identifiers_.find_identifier(Scope::Global, text);
   if (other != nullptr && other->kind == Identifier::Kind::Inline) {
     return complain("D_FUNC_IDENT", e->at, "function designator is not of function type");
   }

@@ -10,7 +10,7 @@ namespace ringside::d {
 
 Checked<void> Declarations::declare(const Declaration& declaration) {
   TypeSpec& spec = *declaration.spec;
-  const TypeId base = TRY(declared_.spec_type(spec));
+  const TypeId base = TRY(type_resolver_.resolve_specifiers(spec));
   const bool names_type = spec.name != nullptr || spec.base == TypeSpec::Base::Enum;
   const bool tagged = spec.base == TypeSpec::Base::Struct || spec.base == TypeSpec::Base::Union ||
                       spec.base == TypeSpec::Base::Enum;
@@ -19,7 +19,7 @@ Checked<void> Declarations::declare(const Declaration& declaration) {
   }
   for (const Declarator* declarator : declaration.declarators) {
     if (spec.storage == Storage::Typedef) {
-      TRY(declared_.declare_typedef(*declarator, base));
+      TRY(type_resolver_.declare_typedef(*declarator, base));
     } else {
       TRY(declare_variable(spec, *declarator, base));
     }
@@ -31,10 +31,10 @@ Checked<void> Declarations::declare(const Declaration& declaration) {
 Checked<bool> Declarations::is_declared(Scope scope, const Declarator& declarator, TypeId type,
                                         const std::vector<TypeId>& keys) const {
   const std::string& name = *declarator.name;
-  const Identifier* known = identifiers_.find(scope, name);
-  const bool taken =
-      scope == Scope::Global &&
-      (identifiers_.is_of_d(name) || declared_.find_enumerator(name) || declared_.is_typedef(name));
+  const Identifier* known = identifiers_.find_identifier(scope, name);
+  const bool taken = scope == Scope::Global &&
+                     (identifiers_.is_of_d(name) || type_resolver_.find_enumerator(name) ||
+                      type_resolver_.is_typedef(name));
   if (known == nullptr && !taken) return false;
   const auto same_type = [&](TypeId a, TypeId b) { return types_.same(a, b); };
   const bool same = known != nullptr && known->kind == Identifier::Kind::Variable &&
@@ -53,9 +53,9 @@ Checked<void> Declarations::declare_variable(const TypeSpec& spec, const Declara
   }
   const std::string& name = *declarator.name;
   const bool is_extern = spec.storage == Storage::Extern;
-  const TypeId type = TRY(
-      declared_.apply(base, declarator, true,
-                      is_extern ? TypeResolver::Unsized::Allowed : TypeResolver::Unsized::Refused));
+  const TypeId type = TRY(type_resolver_.apply_declarator(
+      base, declarator, true,
+      is_extern ? TypeResolver::Unsized::Allowed : TypeResolver::Unsized::Refused));
   if (types_.is_function(type)) return {};  // a prototype: nothing in D calls it
   if (types_.is_array(type) && types_.at(type).count == 0) {
     identifiers_.note_extern_array(name, type);
@@ -76,7 +76,7 @@ Checked<void> Declarations::declare_variable(const TypeSpec& spec, const Declara
       return complain("D_DECL_LOCASSC", declarator.at,
                       fmt::format("cannot define associative array as local variable: {}", name));
     }
-    keys = TRY(declared_.key_types(declarator));
+    keys = TRY(type_resolver_.resolve_key_types(declarator));
   }
   if (TRY(is_declared(scope, declarator, type, keys))) return {};
   if (!types_.value_type(type) && !is_extern) {
@@ -131,7 +131,7 @@ Checked<void> Declarations::check_parameters(const Derivation& list) {
       return complain("D_DECL_PARMCLASS", parameter->at,
                       "inappropriate storage class for a probe's parameter");
     }
-    const TypeId type = TRY(declared_.type_name(*parameter));
+    const TypeId type = TRY(type_resolver_.resolve_type_name(*parameter));
     const bool only = list.parameters->size() == 1;
     if (types_.is_void(type) && !only) {
       return complain("D_DECL_PROTO_VOID", parameter->at, "void must be the sole parameter");
@@ -157,12 +157,12 @@ Checked<void> Declarations::check_translators(const ProviderNode::Probe& probe) 
   if (translated == 0 || native == 0) return {};
   for (std::size_t i = 0; i < translated; ++i) {
     Declaration& to = *(*probe.translated.parameters)[i];
-    const TypeId type = TRY(declared_.type_name(to));
+    const TypeId type = TRY(type_resolver_.resolve_type_name(to));
     const TypeId from =
-        TRY(declared_.type_name(*(*probe.native.parameters)[std::min(i, native - 1)]));
+        TRY(type_resolver_.resolve_type_name(*(*probe.native.parameters)[std::min(i, native - 1)]));
     const TypeId target = types_.is_pointer(type) ? types_.referent(type) : type;
     if (types_.same(type, from) || !types_.is_struct(target)) continue;
-    if (translators_.find(target, from) == nullptr) {
+    if (translators_.find_translator(target, from) == nullptr) {
       return complain("D_PROV_PRXLATOR", to.at,
                       fmt::format("translator from {} to {} is not defined: probe {}",
                                   types_.name(from), types_.name(type), *probe.name));
@@ -256,7 +256,7 @@ Checked<void> Declarations::read_provider_attributes(const PragmaNode& node,
 Checked<void> Declarations::apply_pragma(const PragmaNode& node) {
   const std::string& name = node.words[1];
   InterfacePragmas& pragmas = identifiers_.pragmas();
-  Identifier* const known = identifiers_.find(Scope::Global, name);
+  Identifier* const known = identifiers_.find_identifier(Scope::Global, name);
   const bool own = known != nullptr && (known->kind == Identifier::Kind::Variable ||
                                         known->kind == Identifier::Kind::Inline);
   if (own) pragmas.apply(*known);
@@ -268,7 +268,7 @@ Checked<void> Declarations::apply_pragma(const PragmaNode& node) {
                                 node.directive));
   }
   // Types can be named as well; their attributes stay.
-  if (declared_.find(name)) pragmas.drop(name);
+  if (type_resolver_.find_type(name)) pragmas.drop(name);
   return {};
 }
 

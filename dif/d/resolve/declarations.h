@@ -19,7 +19,7 @@ class Declarations {
   explicit Declarations(Resolver& resolver)
       : types_(resolver.types()),
         identifiers_(resolver.identifiers()),
-        declared_(resolver.declared_types()),
+        type_resolver_(resolver.type_resolver()),
         translators_(resolver.translators()) {}
 
   Checked<void> declare(const Declaration& declaration);
@@ -46,7 +46,7 @@ class Declarations {
 
   const Types& types_;
   IdentifierTable& identifiers_;
-  TypeResolver& declared_;
+  TypeResolver& type_resolver_;
   const TranslatorTable& translators_;
   std::unordered_map<std::string, dif::ProviderAttributes> providers_;
 };

@@ -158,7 +158,7 @@ Checked<void> InterfacePragmas::check_unused() const {
   return {};
 }
 
-Identifier* IdentifierTable::find(Scope scope, const std::string& name) const {
+Identifier* IdentifierTable::find_identifier(Scope scope, const std::string& name) const {
   const auto& table = scopes_[static_cast<std::size_t>(scope)];
   const auto at = table.find(name);
   if (at == table.end()) return nullptr;
@@ -175,8 +175,8 @@ void IdentifierTable::note_assigned(Scope scope, const std::string& name, const 
   if (is_new || order(at) < order(known->second.at)) known->second = {at, std::string(type)};
 }
 
-std::string IdentifierTable::suggest(Scope scope, const std::string& name,
-                                     const Location& at) const {
+std::string IdentifierTable::suggest_similar(Scope scope, const std::string& name,
+                                             const Location& at) const {
   const auto& assigned = assigned_[static_cast<std::size_t>(scope)];
   if (const auto found = assigned.find(name); found != assigned.end()) {
     const auto& [later, type] = found->second;
@@ -248,7 +248,7 @@ std::optional<TypeId> IdentifierTable::find_extern_type(const std::string& name)
   if (const auto known = extern_arrays_.find(name); known != extern_arrays_.end()) {
     return known->second;
   }
-  const Identifier* const declared = find(Scope::Global, name);
+  const Identifier* const declared = find_identifier(Scope::Global, name);
   return declared != nullptr && declared->is_extern ? std::optional(declared->type) : std::nullopt;
 }
 

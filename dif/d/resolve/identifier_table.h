@@ -107,7 +107,7 @@ class IdentifierTable {
   IdentifierTable& operator=(const IdentifierTable&) = delete;
 
   /// Null also where the program asks for a D that does not have the name yet.
-  Identifier* find(Scope scope, const std::string& name) const;
+  Identifier* find_identifier(Scope scope, const std::string& name) const;
   /// A variable or function of the D that the program asks for: no name for a variable of its own.
   bool is_of_d(const std::string& name) const;
   /// Notes that the program assigns to this name at `at`; `type` is the value's type in D, or
@@ -116,7 +116,7 @@ class IdentifierTable {
                      std::string_view type);
   /// A suggestion for a variable that is used at `at` and does not exist: "; it is assigned later,
   /// at column 9: declare `int s;` before" or "; did you mean NAME?". Empty where nothing is known.
-  std::string suggest(Scope scope, const std::string& name, const Location& at) const;
+  std::string suggest_similar(Scope scope, const std::string& name, const Location& at) const;
   /// A name of D that came later than the D that the program asks for.
   bool is_hidden(std::string_view name) const;
 

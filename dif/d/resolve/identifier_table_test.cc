@@ -18,9 +18,9 @@ TEST(IdentifierTable, GivesEachVariableOfAScopeAnIdOfItsOwn) {
   EXPECT_EQ((*a)->id, dif::kFirstUserVariable);
   EXPECT_EQ((*b)->id, dif::kFirstUserVariable + 1);
   EXPECT_EQ((*self)->id, dif::kFirstUserVariable);
-  EXPECT_EQ(identifiers.find(Scope::Global, "a"), *a);
-  EXPECT_EQ(identifiers.find(Scope::Thread, "a"), *self);
-  EXPECT_EQ(identifiers.find(Scope::Clause, "a"), nullptr);
+  EXPECT_EQ(identifiers.find_identifier(Scope::Global, "a"), *a);
+  EXPECT_EQ(identifiers.find_identifier(Scope::Thread, "a"), *self);
+  EXPECT_EQ(identifiers.find_identifier(Scope::Clause, "a"), nullptr);
 }
 
 TEST(IdentifierTable, SaysWhenAScopeIsFull) {
@@ -89,12 +89,12 @@ TEST(InterfacePragmas, BindANameToALaterD) {
   late.name = "late";
   identifiers.pragmas().add_binding("late", kHere, {1, 5, 0});
   identifiers.add_inline(late);
-  EXPECT_EQ(identifiers.find(Scope::Global, "late"), nullptr);
+  EXPECT_EQ(identifiers.find_identifier(Scope::Global, "late"), nullptr);
 
   const auto own = identifiers.add_variable(Scope::Global, "late", kHere);
 
   ASSERT_TRUE(own);
-  EXPECT_EQ(identifiers.find(Scope::Global, "late"), *own);
+  EXPECT_EQ(identifiers.find_identifier(Scope::Global, "late"), *own);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Expr* Resolver::make_placeholder(TypeId type, const Location& at) {
 }
 
 Checked<void> Resolver::replace(Expr* e, Expr* value, TypeId type) {
-  TRY(rules_.assignable(*e, type, *value));
+  TRY(rules_.check_assignable(*e, type, *value));
   e->kind = ExprKind::Cast;
   e->type_name = nullptr;
   e->list.clear();
@@ -73,7 +73,7 @@ Checked<Expr*> Resolver::try_out(const Expr& value, const Location& at, const Bi
 /// An inline with keys: their types and names.
 Checked<void> Resolver::take_inline_parameters(Identifier& identifier,
                                                const Declarator& declarator) {
-  identifier.keys = TRY(declared_.key_types(declarator));
+  identifier.keys = TRY(type_resolver_.resolve_key_types(declarator));
   for (const Declaration* key : *declarator.derivations.front().parameters) {
     const Text parameter = key->declarators.front()->name;
     if (parameter == nullptr) {
@@ -87,7 +87,7 @@ Checked<void> Resolver::take_inline_parameters(Identifier& identifier,
 
 Checked<void> Resolver::define_inline(const InlineNode& node) {
   const Declarator& declarator = *node.declarator;
-  const TypeId base = TRY(declared_.spec_type(*node.spec));
+  const TypeId base = TRY(type_resolver_.resolve_specifiers(*node.spec));
   if (node.spec->storage != Storage::None) {
     return complain("D_DECL_BADCLASS", node.at, "an inline may not have a storage class");
   }
@@ -95,7 +95,7 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
   Identifier identifier;
   identifier.kind = Identifier::Kind::Inline;
   identifier.name = name;
-  identifier.type = TRY(declared_.apply(base, declarator, true));
+  identifier.type = TRY(type_resolver_.apply_declarator(base, declarator, true));
   identifier.value = node.value;
   identifier.is_associative = !declarator.derivations.empty() &&
                               declarator.derivations.front().kind == Derivation::Kind::Keys;
@@ -111,8 +111,8 @@ Checked<void> Resolver::define_inline(const InlineNode& node) {
   // A guest without some field keeps its own, empty meaning of a library's name: that is not known
   // before somebody uses it.
   const bool from_library = node.at.file != 0;
-  if (identifiers_.find(Scope::Global, name) != nullptr || identifiers_.is_of_d(name) ||
-      declared_.find_enumerator(name)) {
+  if (identifiers_.find_identifier(Scope::Global, name) != nullptr || identifiers_.is_of_d(name) ||
+      type_resolver_.find_enumerator(name)) {
     if (from_library) return {};
     return complain("D_DECL_IDRED", declarator.at, fmt::format("identifier redeclared: {}", name));
   }
@@ -128,7 +128,7 @@ Checked<void> Resolver::check_inline(const InlineNode& node, Identifier& identif
     bindings.emplace(identifier.parameters[i], make_placeholder(identifier.keys[i], node.at));
   }
   Expr* value = TRY(try_out(*node.value, node.at, bindings, "inline " + identifier.name));
-  TRY(rules_.assignable(*value, identifier.type, *value));
+  TRY(rules_.check_assignable(*value, identifier.type, *value));
   if (!value->constant || !types_.is_integer(value->type) || !types_.is_integer(identifier.type)) {
     return {};
   }
@@ -160,7 +160,7 @@ Checked<void> Resolver::expand_inline_with_keys(Expr* e, const Identifier& ident
   for (std::size_t i = 0; i < e->list.size(); ++i) {
     Expr* argument = e->list[i];
     TRY(resolve(argument));
-    if (!rules_.assignable(*e, identifier.keys[i], *argument)) {
+    if (!rules_.check_assignable(*e, identifier.keys[i], *argument)) {
       return complain("D_PROTO_ARG", argument->at,
                       fmt::format("{}[ ] key #{} is incompatible with prototype: prototype: {}, "
                                   "argument: {}",

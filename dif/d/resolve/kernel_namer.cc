@@ -115,7 +115,7 @@ KernelNamer::Index KernelNamer::add(dif::KernelName name, const Location& at) {
 
 // Members and constants
 
-std::optional<KernelNamer::MemberPath> KernelNamer::path(const Expr& access) {
+std::optional<KernelNamer::MemberPath> KernelNamer::find_member_path(const Expr& access) {
   if (!is_kernel_type(access.container)) return {};
   MemberPath made;
   made.first = &access;
@@ -143,8 +143,8 @@ std::optional<KernelNamer::MemberPath> KernelNamer::path(const Expr& access) {
   return made;
 }
 
-KernelNamer::Index KernelNamer::member(const MemberPath& path, const Expr& access, Kind kind,
-                                       std::uint64_t value, unsigned unit) {
+KernelNamer::Index KernelNamer::name_member(const MemberPath& path, const Expr& access, Kind kind,
+                                            std::uint64_t value, unsigned unit) {
   dif::KernelName name;
   name.kind = kind;
   name.module = path.module;
@@ -159,7 +159,7 @@ KernelNamer::Index KernelNamer::member(const MemberPath& path, const Expr& acces
   return index;
 }
 
-KernelNamer::Index KernelNamer::symbol(const Expr& e) {
+KernelNamer::Index KernelNamer::name_symbol(const Expr& e) {
   dif::KernelName name;
   name.kind = Kind::Symbol;
   name.module = *e.module;
@@ -168,7 +168,7 @@ KernelNamer::Index KernelNamer::symbol(const Expr& e) {
   return add(std::move(name), e.at);
 }
 
-std::optional<KernelNamer::Index> KernelNamer::late_constant(const Expr& e) {
+std::optional<KernelNamer::Index> KernelNamer::name_late_constant(const Expr& e) {
   dif::KernelName name;
   name.value = e.constant.value_or(0);
   if (e.kind == ExprKind::Integer) {
@@ -194,17 +194,17 @@ std::optional<KernelNamer::Index> KernelNamer::late_constant(const Expr& e) {
   return add(std::move(name), e.at);
 }
 
-void KernelNamer::fix(const Expr& e) {
+void KernelNamer::fix_value(const Expr& e) {
   if (!e.late) return;
   const bool leaf = e.kind == ExprKind::Integer || e.kind == ExprKind::Name ||
                     e.kind == ExprKind::SizeofType || e.kind == ExprKind::SizeofExpr ||
                     e.kind == ExprKind::Offsetof;
   if (leaf) {
-    if (const auto index = late_constant(e)) names_[*index].fixed = true;
+    if (const auto index = name_late_constant(e)) names_[*index].fixed = true;
     return;
   }
   for (const Expr* part : {e.a, e.b, e.c}) {
-    if (part != nullptr) fix(*part);
+    if (part != nullptr) fix_value(*part);
   }
 }
 
@@ -243,17 +243,17 @@ std::optional<KernelNamer::Index> KernelNamer::named_size(TypeId type, std::opti
   return {};
 }
 
-std::optional<KernelNamer::Index> KernelNamer::size(TypeId type, const Location& at) {
+std::optional<KernelNamer::Index> KernelNamer::name_size(TypeId type, const Location& at) {
   if (!types_.is_struct(type) && !types_.is_array(type)) return {};
   return named_size(type, depends(type) ? of_type(type) : std::nullopt, at);
 }
 
-std::optional<KernelNamer::Index> KernelNamer::size(const Expr& e) {
+std::optional<KernelNamer::Index> KernelNamer::name_size(const Expr& e) {
   if (!types_.is_struct(e.type) && !types_.is_array(e.type)) return {};
   return named_size(e.type, of_value(e), e.at);
 }
 
-std::optional<KernelNamer::Index> KernelNamer::element_size(const Expr& pointer) {
+std::optional<KernelNamer::Index> KernelNamer::name_element_size(const Expr& pointer) {
   const TypeId element = types_.referent(types_.decay(pointer.type));
   if (!types_.is_struct(element) && !types_.is_array(element)) return {};
   return named_size(element, of_element(pointer), pointer.at);
@@ -272,7 +272,7 @@ void KernelNamer::need_element(const Expr& array, std::uint64_t position) {
 }
 
 void KernelNamer::fix_size(const Expr& e) {
-  if (const auto index = size(e)) names_[*index].fixed = true;
+  if (const auto index = name_size(e)) names_[*index].fixed = true;
 }
 
 // Shapes

@@ -36,23 +36,23 @@ class KernelNamer {
     std::uint64_t bit_offset = 0;  // from the object's beginning
   };
   /// Empty when the object is none of the kernel's, or has no name.
-  std::optional<MemberPath> path(const Expr& access);
-  Index member(const MemberPath& path, const Expr& access, Kind kind, std::uint64_t value,
-               unsigned unit = 0);
-  Index symbol(const Expr& e);
+  std::optional<MemberPath> find_member_path(const Expr& access);
+  Index name_member(const MemberPath& path, const Expr& access, Kind kind, std::uint64_t value,
+                    unsigned unit = 0);
+  Index name_symbol(const Expr& e);
   /// The name for a sizeof, an offsetof, an enumerator or a $target whose Expr::late is set.
-  std::optional<Index> late_constant(const Expr& e);
+  std::optional<Index> name_late_constant(const Expr& e);
 
   /// The size of e's value, of what a pointer or array points at, of a variable of the type; empty
   /// when it is the same everywhere.
-  std::optional<Index> size(const Expr& e);
-  std::optional<Index> element_size(const Expr& pointer);
-  std::optional<Index> size(TypeId type, const Location& at);
+  std::optional<Index> name_size(const Expr& e);
+  std::optional<Index> name_element_size(const Expr& pointer);
+  std::optional<Index> name_size(TypeId type, const Location& at);
 
   /// The code takes element `position` of an array, whose length `array` has where it is compiled.
   void need_element(const Expr& array, std::uint64_t position);
   /// The code depends on the value of every late constant in `e`, or on the size of `e`.
-  void fix(const Expr& e);
+  void fix_value(const Expr& e);
   void fix_size(const Expr& e);
   /// Gives the shapes of the kernel's types in `shape`, which is of a value of `e`, their names.
   void name_shapes(const Expr& e, Index shape, std::vector<dif::TypeShape>& shapes);

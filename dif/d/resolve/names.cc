@@ -35,12 +35,12 @@ Checked<void> Resolver::unknown_name(const Expr& e) const {
   }
   return complain("D_IDENT_UNDEF", e.at,
                   fmt::format("failed to resolve {}: Unknown variable name{}", text,
-                              identifiers_.suggest(Scope::Global, text, e.at)));
+                              identifiers_.suggest_similar(Scope::Global, text, e.at)));
 }
 
 Checked<void> Resolver::resolve_name(Expr* e) {
   const std::string& text = *e->text;
-  Identifier* const identifier = identifiers_.find(Scope::Global, text);
+  Identifier* const identifier = identifiers_.find_identifier(Scope::Global, text);
   if (identifier != nullptr) {
     TRY(stability_.note(identifier->attributes, text, e->at));
     if (identifier->is_associative) return no_scalar("associative array", text, e->at);
@@ -60,7 +60,7 @@ Checked<void> Resolver::resolve_name(Expr* e) {
     e->constant = 0;
     return {};
   }
-  const auto own = declared_.find_enumerator(text);
+  const auto own = type_resolver_.find_enumerator(text);
   const auto known = own ? own : types_.graph().find_enumerator(text);
   if (!known) return unknown_name(*e);
   if (!own) TRY(stability_.note(kPrivate, text, e->at));
@@ -73,9 +73,9 @@ Checked<void> Resolver::resolve_name(Expr* e) {
 }
 
 Checked<void> Resolver::resolve_scoped(Expr* e) {
-  Identifier* identifier = identifiers_.find(e->scope, *e->text);
+  Identifier* identifier = identifiers_.find_identifier(e->scope, *e->text);
   if (identifier == nullptr) {
-    const std::string nearest = identifiers_.suggest(e->scope, *e->text, e->at);
+    const std::string nearest = identifiers_.suggest_similar(e->scope, *e->text, e->at);
     return complain(
         "D_VAR_UNDEF", e->at,
         fmt::format("{} has not yet been declared or assigned{}", print_expression(*e), nearest));
@@ -155,35 +155,37 @@ Checked<void> Resolver::resolve_element(Expr* e, Identifier* array) {
 /// name[key] of a name that nothing declared yet; reading does not declare it.
 Checked<void> Resolver::check_array_declared(const Expr& base) {
   if (base.kind == ExprKind::Scoped && base.scope == Scope::Clause &&
-      identifiers_.find(Scope::Clause, *base.text) == nullptr) {
+      identifiers_.find_identifier(Scope::Clause, *base.text) == nullptr) {
     return complain("D_ARR_LOCAL", base.at,
                     fmt::format("clause-local variables may not be used as associative arrays: {}",
                                 *base.text));
   }
-  if (base.kind != ExprKind::Name || identifiers_.find(Scope::Global, *base.text) != nullptr)
+  if (base.kind != ExprKind::Name ||
+      identifiers_.find_identifier(Scope::Global, *base.text) != nullptr)
     return {};
   const std::string& text = *base.text;
-  const bool known = identifiers_.is_of_d(text) || declared_.find_enumerator(text) ||
+  const bool known = identifiers_.is_of_d(text) || type_resolver_.find_enumerator(text) ||
                      types_.graph().find_enumerator(text) || !dif::absent_builtin(text).empty() ||
                      text == "NULL";
   if (known) return {};
   return complain("D_VAR_UNDEF", base.at,
                   fmt::format("{} has not yet been declared or assigned{}", text,
-                              identifiers_.suggest(Scope::Global, text, base.at)));
+                              identifiers_.suggest_similar(Scope::Global, text, base.at)));
 }
 
 Checked<void> Resolver::resolve_index(Expr* e) {
   Expr* base = e->a;
   if (base->kind == ExprKind::Name && *base->text == "args" &&
-      !identifiers_.find(Scope::Global, "args")) {
+      !identifiers_.find_identifier(Scope::Global, "args")) {
     return resolve_argument(e);
   }
   const bool registers =
       base->kind == ExprKind::Name && (*base->text == "regs" || *base->text == "uregs");
-  if (registers && !identifiers_.find(Scope::Global, *base->text)) return resolve_register(e);
+  if (registers && !identifiers_.find_identifier(Scope::Global, *base->text))
+    return resolve_register(e);
   if (base->kind == ExprKind::Name || base->kind == ExprKind::Scoped) {
     const Scope scope = base->kind == ExprKind::Name ? Scope::Global : base->scope;
-    Identifier* identifier = identifiers_.find(scope, *base->text);
+    Identifier* identifier = identifiers_.find_identifier(scope, *base->text);
     if (identifier != nullptr && identifier->is_associative) {
       TRY(stability_.note(identifier->attributes, identifier->name, base->at));
       if (identifier->kind == Identifier::Kind::Inline)
@@ -204,7 +206,7 @@ Checked<void> Resolver::resolve_index(Expr* e) {
                                 named ? *base->text : std::string("array")));
   }
   TRY(resolve(e->list[0]));
-  return rules_.element(e);
+  return rules_.type_element(e);
 }
 
 const Identifier* Resolver::find_stand_in(const Expr& e) const {
@@ -213,7 +215,7 @@ const Identifier* Resolver::find_stand_in(const Expr& e) const {
   const std::string_view module = text.substr(0, tick), symbol = text.substr(tick + 1);
   if (!module.empty() && module != "genunix" && module != "unix") return nullptr;
   const Identifier* const found =
-      identifiers_.find(Scope::Global, fmt::format("__genunix_{}", symbol));
+      identifiers_.find_identifier(Scope::Global, fmt::format("__genunix_{}", symbol));
   const bool is_inline = found != nullptr && found->kind == Identifier::Kind::Inline;
   return is_inline && !environment_.kernel_variable(module, symbol) ? found : nullptr;
 }

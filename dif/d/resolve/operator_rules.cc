@@ -101,7 +101,7 @@ Checked<void> OperatorRules::dereference(Expr* e) const {
   return {};
 }
 
-Checked<void> OperatorRules::unary(Expr* e) const {
+Checked<void> OperatorRules::type_unary(Expr* e) const {
   if (e->op == Op::Deref) return dereference(e);
   const TypeId operand = e->a->type;
   if (e->op == Op::Not) {
@@ -122,7 +122,7 @@ Checked<void> OperatorRules::unary(Expr* e) const {
 }
 
 /// ++ and --.
-Checked<void> OperatorRules::step(Expr* e) const {
+Checked<void> OperatorRules::type_step(Expr* e) const {
   const Expr* const a = e->a;
   if (!types_.is_scalar(a->type)) {
     return complain("D_OP_SCALAR", e->at,
@@ -196,7 +196,7 @@ Checked<void> OperatorRules::comparison(Expr* e) const {
   return incompatible(e);
 }
 
-Checked<void> OperatorRules::binary(Expr* e) const {
+Checked<void> OperatorRules::type_binary(Expr* e) const {
   const TypeId a = e->a->type, b = e->b->type;
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const auto needs = [&](std::string_view tag, std::string_view what) {
@@ -237,7 +237,7 @@ Checked<void> OperatorRules::binary(Expr* e) const {
   }
 }
 
-Checked<void> OperatorRules::assignable(const Expr& e, TypeId to, const Expr& from) const {
+Checked<void> OperatorRules::check_assignable(const Expr& e, TypeId to, const Expr& from) const {
   const TypeId source = types_.decay(from.type);
   if (types_.is_integer(to) && types_.is_integer(source)) return {};
   const bool zero = is_null(from);
@@ -256,7 +256,7 @@ Checked<void> OperatorRules::assignable(const Expr& e, TypeId to, const Expr& fr
 }
 
 /// a op= b.
-Checked<void> OperatorRules::compound(const Expr* e) const {
+Checked<void> OperatorRules::check_compound(const Expr* e) const {
   const TypeId to = e->a->type, from = e->b->type;
   const bool steps = e->op == Op::Add || e->op == Op::Sub;
   const bool pointer = types_.is_pointer(to) && steps && types_.is_integer(from);
@@ -288,7 +288,7 @@ Checked<void> OperatorRules::compound(const Expr* e) const {
 }
 
 /// ?: whose condition is not known now.
-Checked<void> OperatorRules::conditional(Expr* e) const {
+Checked<void> OperatorRules::type_conditional(Expr* e) const {
   const TypeId b = types_.decay(e->b->type), c = types_.decay(e->c->type);
   if (types_.is_integer(b) && types_.is_integer(c)) {
     e->type = types_.arithmetic(b, c);
@@ -338,7 +338,7 @@ Checked<void> OperatorRules::check_bounds(const Expr* e) const {
 }
 
 /// An array's element, or a string's character: e->a is not an associative array.
-Checked<void> OperatorRules::element(Expr* e) const {
+Checked<void> OperatorRules::type_element(Expr* e) const {
   const Expr* const base = e->a;
   if (types_.is_string(base->type) && types_.is_integer(e->list[0]->type)) {  // one character
     e->type = types_.named("char");

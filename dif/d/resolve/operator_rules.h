@@ -17,16 +17,16 @@ class OperatorRules {
  public:
   explicit OperatorRules(const Types& types) : types_(types) {}
 
-  Checked<void> unary(Expr* e) const;  // but & and those below
-  Checked<void> step(Expr* e) const;   // ++ and --
-  Checked<void> binary(Expr* e) const;
-  Checked<void> compound(const Expr* e) const;  // a op= b: only checks
-  Checked<void> conditional(Expr* e) const;     // ?: with a condition that is not known now
-  Checked<void> element(Expr* e) const;         // a[i] of a pointer, an array or a string
+  Checked<void> type_unary(Expr* e) const;  // but & and those below
+  Checked<void> type_step(Expr* e) const;   // ++ and --
+  Checked<void> type_binary(Expr* e) const;
+  Checked<void> check_compound(const Expr* e) const;  // a op= b: only checks
+  Checked<void> type_conditional(Expr* e) const;      // ?: with a condition that is not known now
+  Checked<void> type_element(Expr* e) const;          // a[i] of a pointer, an array or a string
 
   /// D_OP_INCOMPAT, at `e`, unless `from` may be assigned to what has type `to`. A structure of a
   /// variable takes 0, which frees it, where `e` is the assignment.
-  Checked<void> assignable(const Expr& e, TypeId to, const Expr& from) const;
+  Checked<void> check_assignable(const Expr& e, TypeId to, const Expr& from) const;
   /// 0 or NULL, written out.
   bool is_null(const Expr& e) const;
   /// Whether the string `text` is a variable's or a member's, whose characters may be written.

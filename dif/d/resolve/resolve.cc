@@ -27,7 +27,7 @@ Resolver::Resolver(Environment& environment, const CompileOptions& options, AstA
       types_(environment.types(), options.string_size),
       identifiers_(options.version),
       stability_(identifiers_, options.attribute_minimum),
-      declared_(types_, identifiers_, *this, environment),
+      type_resolver_(types_, identifiers_, *this, environment),
       rules_(types_),
       copier_(arena),
       namer_(types_, environment),
@@ -117,7 +117,7 @@ Checked<std::int64_t> Resolver::resolve_constant(Expr* e, std::string_view what,
 }
 
 std::optional<std::uint64_t> Resolver::known_value(const Expr& e) {
-  if (e.constant) namer_.fix(e);
+  if (e.constant) namer_.fix_value(e);
   return e.constant;
 }
 
@@ -129,7 +129,7 @@ Checked<void> Resolver::resolve_condition(Expr* e) {
 }
 
 Checked<const Identifier*> Resolver::find_hidden_local(const std::string& name) {
-  if (const Identifier* known = identifiers_.find(Scope::Clause, name)) return known;
+  if (const Identifier* known = identifiers_.find_identifier(Scope::Clause, name)) return known;
   Identifier* made = TRY(identifiers_.add_variable(Scope::Clause, name, {}));
   made->type = types_.int64;
   return made;
@@ -160,7 +160,7 @@ Checked<TypeId> Resolver::structure_of(const Expr& e) {
                     "{}struct or union",
                     op, types_.name(e.a->type), arrow ? "pointer to a " : ""));
   }
-  type = declared_.completed(type);
+  type = type_resolver_.completed(type);
   if (types_.kind(type) != TypeKind::Forward) return type;
   return complain("D_OP_INCOMPLETE", e.at,
                   fmt::format("operator {} cannot be applied to a forward declaration: no {} "
@@ -183,7 +183,7 @@ Checked<void> Resolver::resolve_member(Expr* e) {
   e->type = found->type;
   e->is_lvalue = e->kind == ExprKind::Arrow || e->a->is_lvalue;
   const std::string_view tag = types_.at(type).name;
-  const bool own = tag.empty() || declared_.is_own_tag(types_.kind(type), tag);
+  const bool own = tag.empty() || type_resolver_.is_own_tag(types_.kind(type), tag);
   return own ? Checked<void>{} : stability_.note(kPrivate, types_.name(type), e->at);
 }
 
@@ -192,7 +192,7 @@ Checked<void> Resolver::resolve_cast(Expr* e) {
   if (e->type_name->spec->repeats || e->type_name->spec->longs > 2) {
     return complain("D_DECL_COMBO", e->at, "invalid type combination: a word is given twice");
   }
-  const TypeId to = TRY(declared_.type_name(*e->type_name));
+  const TypeId to = TRY(type_resolver_.resolve_type_name(*e->type_name));
   const bool is_member = e->a->kind == ExprKind::Member || e->a->kind == ExprKind::Arrow ||
                          types_.is_string(e->type);  // which it was when it was resolved before
   if (e->a->kind == ExprKind::KernelSymbol && find_stand_in(*e->a) == nullptr) {
@@ -236,7 +236,7 @@ bool is_empty_struct(const Types& types, TypeId id) {
 Checked<void> Resolver::resolve_sizeof(Expr* e) {
   TypeId type;
   if (e->kind == ExprKind::SizeofType) {
-    type = TRY(declared_.type_name(*e->type_name));
+    type = TRY(type_resolver_.resolve_type_name(*e->type_name));
   } else {
     TRY(resolve_dynamic(e->a));
     type = e->a->type;
@@ -262,7 +262,7 @@ Checked<void> Resolver::resolve_sizeof(Expr* e) {
 }
 
 Checked<void> Resolver::resolve_offsetof(Expr* e) {
-  const TypeId type = TRY(declared_.type_name(*e->type_name));
+  const TypeId type = TRY(type_resolver_.resolve_type_name(*e->type_name));
   if (!types_.is_struct(type) || (types_.measure(type) == 0 && !is_empty_struct(types_, type))) {
     return complain("D_OFFSETOF_TYPE", e->at, "offsetof operand must be a struct or union type");
   }
@@ -323,17 +323,17 @@ Checked<void> Resolver::resolve_unary(Expr* e) {
     TRY(resolve_dynamic(e->a));
     if (dereference_translation(e)) return {};
     TRY(settle_translation(e->a, "D_OP_DYN"));
-    return rules_.unary(e);
+    return rules_.type_unary(e);
   }
   TRY(is_compared(e->op) ? resolve_compared(e->a, "D_OP_DYN") : resolve(e->a, "D_OP_DYN"));
-  return rules_.unary(e);
+  return rules_.type_unary(e);
 }
 
 Checked<void> Resolver::resolve_binary(Expr* e) {
   for (Expr* const operand : {e->a, e->b}) {
     TRY(is_compared(e->op) ? resolve_compared(operand, "D_OP_DYN") : resolve(operand, "D_OP_DYN"));
   }
-  return rules_.binary(e);
+  return rules_.type_binary(e);
 }
 
 Checked<bool> Resolver::take_known_side(Expr* e) {
@@ -349,7 +349,7 @@ Checked<void> Resolver::resolve_conditional(Expr* e) {
   if (TRY(take_known_side(e))) return resolve_dynamic(e);
   TRY(resolve(e->b));
   TRY(resolve(e->c));
-  return rules_.conditional(e);
+  return rules_.type_conditional(e);
 }
 
 }  // namespace ringside::d

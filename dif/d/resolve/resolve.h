@@ -46,7 +46,7 @@ class Resolver {
   const CompileOptions& options() const { return options_; }
   IdentifierTable& identifiers() { return identifiers_; }
   StabilityNotes& stability() { return stability_; }
-  TypeResolver& declared_types() { return declared_; }
+  TypeResolver& type_resolver() { return type_resolver_; }
   const TranslatorTable& translators() const { return translators_; }
   /// Names for what of the guest's kernel goes into the program.
   KernelNamer& namer() { return namer_; }
@@ -248,7 +248,7 @@ class Resolver {
   Types types_;
   IdentifierTable identifiers_;
   StabilityNotes stability_;
-  TypeResolver declared_;
+  TypeResolver type_resolver_;
   OperatorRules rules_;
   Copier copier_;
   KernelNamer namer_;

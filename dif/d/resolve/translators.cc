@@ -11,7 +11,8 @@
 
 namespace ringside::d {
 
-Checked<void> TranslatorTable::check(const Translator& translator, const Location& at) const {
+Checked<void> TranslatorTable::check_translator(const Translator& translator,
+                                                const Location& at) const {
   if (!types_.is_struct(translator.output)) {
     return complain("D_XLATE_SOU", at,
                     fmt::format("translator output type must be a struct or union: {}",
@@ -34,7 +35,7 @@ Checked<void> TranslatorTable::check(const Translator& translator, const Locatio
   return {};
 }
 
-const Translator* TranslatorTable::find(TypeId output, TypeId input) const {
+const Translator* TranslatorTable::find_translator(TypeId output, TypeId input) const {
   const TypeId decayed = types_.decay(input);
   for (const Translator& translator : translators_) {
     if (!types_.same(translator.output, output)) continue;
@@ -53,15 +54,15 @@ const Translator* TranslatorTable::find(TypeId output, TypeId input) const {
 
 Checked<void> Resolver::define_translator(const TranslatorNode& node) {
   Translator translator;
-  translator.output = TRY(declared_.type_name(*node.output));
-  translator.input = TRY(declared_.type_name(*node.input));
+  translator.output = TRY(type_resolver_.resolve_type_name(*node.output));
+  translator.input = TRY(type_resolver_.resolve_type_name(*node.input));
   translator.parameter = *node.input->declarators.front()->name;
-  TRY(translators_.check(translator, node.at));
+  TRY(translators_.check_translator(translator, node.at));
   for (const TranslatorNode::MemberValue& member : node.members) {
     if (node.at.file == 0) TRY(check_conversion(translator, member));
     translator.conversions.push_back({*member.name, member.value});
   }
-  translators_.add(std::move(translator));
+  translators_.add_translator(std::move(translator));
   return {};
 }
 
@@ -78,7 +79,7 @@ Checked<void> Resolver::check_conversion(const Translator& translator,
   }
   const Bindings bindings{{translator.parameter, make_placeholder(translator.input, m.at)}};
   const Expr* value = TRY(try_out(*m.value, m.at, bindings, "translator"));
-  if (rules_.assignable(*value, found->type, *value)) return {};
+  if (rules_.check_assignable(*value, found->type, *value)) return {};
   return complain("D_XLATE_INCOMPAT", m.at,
                   fmt::format("translator member {} definition uses incompatible types: \"{}\" = "
                               "\"{}\"",
@@ -87,11 +88,11 @@ Checked<void> Resolver::check_conversion(const Translator& translator,
 
 Checked<void> Resolver::resolve_xlate(Expr* e) {
   if (e->type_name == nullptr) return {};  // done before
-  const TypeId output = TRY(declared_.type_name(*e->type_name));
+  const TypeId output = TRY(type_resolver_.resolve_type_name(*e->type_name));
   const bool pointer = types_.is_pointer(types_.graph().resolve(output));
   const TypeId target = pointer ? types_.referent(output) : output;
   TRY(resolve(e->a));
-  const Translator* translator = translators_.find(target, e->a->type);
+  const Translator* translator = translators_.find_translator(target, e->a->type);
   if (translator == nullptr) {
     return complain("D_XLATE_NONE", e->at,
                     fmt::format("cannot translate from \"{}\" to \"{}\"", types_.name(e->a->type),
@@ -188,7 +189,7 @@ Checked<void> Resolver::replace_by_conversion(Expr* e, const Xlate& translation,
   TRY(resolve_dynamic(value));
   if (translation.prologue != nullptr)
     value = make_comma(arena_, e->at, translation.prologue, value);
-  if (!rules_.assignable(*e, type, *value)) {
+  if (!rules_.check_assignable(*e, type, *value)) {
     return complain("D_XLATE_INCOMPAT", e->at,
                     fmt::format("translator member {} definition uses incompatible types: "
                                 "\"{}\" = \"{}\"",

@@ -32,11 +32,11 @@ class TranslatorTable {
 
   /// Whether it may be declared: D_XLATE_SOU unless the output is a structure that is defined,
   /// D_XLATE_REDECL for a second translator between the same types.
-  Checked<void> check(const Translator& translator, const Location& at) const;
-  void add(Translator translator) { translators_.push_back(std::move(translator)); }
+  Checked<void> check_translator(const Translator& translator, const Location& at) const;
+  void add_translator(Translator translator) { translators_.push_back(std::move(translator)); }
   /// The one for these types exactly, or one that takes any integer or a void pointer; null for
   /// none.
-  const Translator* find(TypeId output, TypeId input) const;
+  const Translator* find_translator(TypeId output, TypeId input) const;
 
  private:
   const Types& types_;

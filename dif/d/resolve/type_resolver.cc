@@ -30,7 +30,7 @@ Checked<void> different_names(const std::vector<Declaration*>& parameters) {
 
 }  // namespace
 
-Checked<TypeId> TypeResolver::spec_type(TypeSpec& spec) {
+Checked<TypeId> TypeResolver::resolve_specifiers(TypeSpec& spec) {
   if (!spec.resolved) {
     TypeId type = TRY(base_type(spec));
     if (spec.base == Base::Struct || spec.base == Base::Union) type = TRY(struct_type(spec));
@@ -99,7 +99,7 @@ Checked<TypeId> TypeResolver::base_type(const TypeSpec& spec) {
   if (spec.base != Base::Named) return TypeId{};
   const auto found = spec.scope != nullptr
                          ? std::optional(TRY(scoped_type(TypeKind::Typedef, spec)))
-                         : find(*spec.name);
+                         : find_type(*spec.name);
   if (found) {
     types_.use_typedef(*found);
     return *found;
@@ -182,13 +182,13 @@ Checked<void> TypeResolver::add_members(StructLayout& layout, const Declaration&
   if (declaration.spec->storage != Storage::None) {
     return complain("D_SYNTAX", declaration.at, "a storage class may not be used with a member");
   }
-  const TypeId base = TRY(spec_type(*declaration.spec));
+  const TypeId base = TRY(resolve_specifiers(*declaration.spec));
   if (declaration.declarators.empty()) {
     const Declarator anonymous{.at = declaration.at, .name = nullptr, .derivations = {}};
     return add_member(layout, anonymous, base);
   }
   for (const Declarator* declarator : declaration.declarators) {
-    const TypeId type = TRY(apply(base, *declarator));
+    const TypeId type = TRY(apply_declarator(base, *declarator));
     TRY(add_member(layout, *declarator, type));
   }
   return {};
@@ -231,7 +231,7 @@ Checked<void> TypeResolver::declare_enumerator(const EnumeratorSpec& enumerator,
                                                std::int64_t value) {
   const std::string& name = *enumerator.name;
   // The system's headers say again what D's libraries say.
-  const Identifier* const known = identifiers_.find(Scope::Global, name);
+  const Identifier* const known = identifiers_.find_identifier(Scope::Global, name);
   const bool again = known != nullptr && known->kind == Identifier::Kind::Inline &&
                      known->value->constant == static_cast<std::uint64_t>(value);
   if (again) return {};
@@ -283,7 +283,7 @@ Checked<TypeId> TypeResolver::function_type(TypeId result, const Derivation& ste
         return complain("D_DECL_PARMCLASS", parameter->at,
                         "inappropriate storage class for function or associative array parameter");
       }
-      const TypeId type = TRY(type_name(*parameter));
+      const TypeId type = TRY(resolve_type_name(*parameter));
       const bool only_void = types_.is_void(type) && step.parameters->size() == 1 && !step.variadic;
       if (types_.is_void(type) && !only_void) {
         return complain("D_DECL_PROTO_VOID", parameter->at, "void must be the sole parameter");
@@ -339,8 +339,8 @@ Checked<TypeId> TypeResolver::array_type(TypeId base, const Declarator& declarat
 }
 
 /// From the base type towards the name, next to which the keys of an associative array stand.
-Checked<TypeId> TypeResolver::apply(TypeId base, const Declarator& declarator, bool keys_allowed,
-                                    Unsized unsized) {
+Checked<TypeId> TypeResolver::apply_declarator(TypeId base, const Declarator& declarator,
+                                               bool keys_allowed, Unsized unsized) {
   for (std::size_t i = declarator.derivations.size(); i-- > 0;) {
     const Derivation& step = declarator.derivations[i];
     switch (step.kind) {
@@ -360,9 +360,9 @@ Checked<TypeId> TypeResolver::apply(TypeId base, const Declarator& declarator, b
   return base;
 }
 
-Checked<TypeId> TypeResolver::type_name(Declaration& declaration) {
+Checked<TypeId> TypeResolver::resolve_type_name(Declaration& declaration) {
   const Declarator& declarator = *declaration.declarators.front();
-  const TypeId base = TRY(spec_type(*declaration.spec));
+  const TypeId base = TRY(resolve_specifiers(*declaration.spec));
   const bool dynamic = !declarator.derivations.empty() &&
                        declarator.derivations.front().kind == Derivation::Kind::Keys;
   if (dynamic && declarator.name != nullptr) {  // only parameters have names here
@@ -370,10 +370,10 @@ Checked<TypeId> TypeResolver::type_name(Declaration& declaration) {
                     fmt::format("prototype may not use parameter of type dynamic variable: {}",
                                 *declarator.name));
   }
-  return apply(base, declarator);
+  return apply_declarator(base, declarator);
 }
 
-Checked<std::vector<TypeId>> TypeResolver::key_types(const Declarator& declarator) {
+Checked<std::vector<TypeId>> TypeResolver::resolve_key_types(const Declarator& declarator) {
   std::vector<TypeId> keys;
   TRY(different_names(*declarator.derivations.front().parameters));
   for (Declaration* key : *declarator.derivations.front().parameters) {
@@ -382,7 +382,7 @@ Checked<std::vector<TypeId>> TypeResolver::key_types(const Declarator& declarato
       return complain("D_DECL_PARMCLASS", key->at,
                       "inappropriate storage class for function or associative array parameter");
     }
-    const TypeId type = types_.decay(TRY(type_name(*key)));
+    const TypeId type = types_.decay(TRY(resolve_type_name(*key)));
     if (!types_.value_type(type)) {
       return complain("D_DECL_PROTO_TYPE", key->at,
                       fmt::format("key #{} of {}[ ] may not be of type {}", keys.size() + 1,
@@ -394,9 +394,9 @@ Checked<std::vector<TypeId>> TypeResolver::key_types(const Declarator& declarato
 }
 
 Checked<void> TypeResolver::declare_typedef(const Declarator& declarator, TypeId base) {
-  const TypeId target = TRY(apply(base, declarator));
+  const TypeId target = TRY(apply_declarator(base, declarator));
   const auto known = typedefs_.find(*declarator.name);
-  const bool variable = identifiers_.find(Scope::Global, *declarator.name) != nullptr;
+  const bool variable = identifiers_.find_identifier(Scope::Global, *declarator.name) != nullptr;
   if (known != typedefs_.end() || variable) {
     if (!variable && types_.same(known->second, target)) return {};
     return complain("D_DECL_IDRED", declarator.at,
@@ -408,14 +408,14 @@ Checked<void> TypeResolver::declare_typedef(const Declarator& declarator, TypeId
   return {};
 }
 
-std::optional<TypeId> TypeResolver::find(const std::string& name) const {
+std::optional<TypeId> TypeResolver::find_type(const std::string& name) const {
   const auto own = typedefs_.find(name);
   return own != typedefs_.end() ? std::optional(own->second) : types_.graph().find(name);
 }
 
-std::optional<TypeId> TypeResolver::find_named(std::string_view name) const {
+std::optional<TypeId> TypeResolver::find_named_type(std::string_view name) const {
   constexpr std::string_view kStruct = "struct ";
-  if (!name.starts_with(kStruct)) return find(std::string(name));
+  if (!name.starts_with(kStruct)) return find_type(std::string(name));
   const std::string tag(name.substr(kStruct.size()));
   const auto own = tags_.find({TypeKind::Struct, tag});
   return own != tags_.end() ? std::optional(own->second)

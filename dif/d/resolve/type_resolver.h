@@ -36,22 +36,22 @@ class TypeResolver {
 
   /// The type that the words before the declarators name. A structure or enumeration that they
   /// define is added once, however often this is asked.
-  Checked<TypeId> spec_type(TypeSpec& spec);
+  Checked<TypeId> resolve_specifiers(TypeSpec& spec);
   /// Applies the declarator's derivations to `base`. The keys of an associative array are left for
-  /// key_types(), where they are allowed.
-  Checked<TypeId> apply(TypeId base, const Declarator& declarator, bool keys_allowed = false,
-                        Unsized unsized = Unsized::Allowed);
+  /// resolve_key_types(), where they are allowed.
+  Checked<TypeId> apply_declarator(TypeId base, const Declarator& declarator,
+                                   bool keys_allowed = false, Unsized unsized = Unsized::Allowed);
   /// The type that a cast, sizeof or parameter names.
-  Checked<TypeId> type_name(Declaration& declaration);
+  Checked<TypeId> resolve_type_name(Declaration& declaration);
   /// The types of an associative array's keys, or of an inline's parameters.
-  Checked<std::vector<TypeId>> key_types(const Declarator& declarator);
+  Checked<std::vector<TypeId>> resolve_key_types(const Declarator& declarator);
   Checked<void> declare_typedef(const Declarator& declarator, TypeId base);
 
   bool is_typedef(const std::string& name) const { return typedefs_.contains(name); }
   /// The program's own type of this name, else the guest's.
-  std::optional<TypeId> find(const std::string& name) const;
+  std::optional<TypeId> find_type(const std::string& name) const;
   /// The same of a name as a provider writes it, which may be "struct name".
-  std::optional<TypeId> find_named(std::string_view name) const;
+  std::optional<TypeId> find_named_type(std::string_view name) const;
   /// The program's own enumerator: its type and value.
   std::optional<std::pair<TypeId, std::int64_t>> find_enumerator(const std::string& name) const;
   bool is_own_tag(TypeKind kind, std::string_view name) const {
