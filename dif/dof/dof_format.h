@@ -22,34 +22,15 @@ inline constexpr std::uint32_t kLoadable = 1;        // section flag
 inline constexpr std::uint32_t kOurs = 0x5253'0000;  // private section types
 inline constexpr std::uint32_t kFormat = 6;          // of the entries; in the header's flags
 
-/// The tables of a program, one section each, in file order.
 enum class Table : std::uint8_t {
-  Strings,
-  Words,
-  Integers,
-  Variables,
-  Objects,
-  Probes,
-  Actions,
-  Clauses,
-  Options,
-  Aggregations,
-  KeyTypes,
-  Indices,
-  Shapes,
-  Members,
-  Enumerators,
-  Needs,
-  Relocations,
-  KernelNames,
-  ArgumentTypes,
+#define DOF_TABLE(name, section_type, entry) name,
+#include "dif/dof/tables.def"
 };
-inline constexpr std::size_t kTables = 19;
-/// Section types: published ones where DTrace has such a table.
-inline constexpr std::array<std::uint32_t, kTables> kSectionTypes = {
-    8,         7,         19,        9,         6,         4,         5,
-    3,         14,        kOurs + 1, kOurs + 2, kOurs + 3, kOurs + 4, kOurs + 5,
-    kOurs + 6, kOurs + 7, 10,        kOurs + 8, kOurs + 9};
+inline constexpr auto kSectionTypes = std::to_array<std::uint32_t>({
+#define DOF_TABLE(name, section_type, entry) section_type,
+#include "dif/dof/tables.def"
+});
+inline constexpr std::size_t kTables = kSectionTypes.size();
 
 using Option = std::pair<std::string, std::string>;
 using Enumerator = std::pair<std::string, std::int64_t>;
@@ -235,7 +216,7 @@ void transfer_program(A& a, Program& program, std::vector<Option>& options) {
   a.all(Table::KernelNames, program.kernel_names);
 }
 
-/// Bytes of one entry of each table; 1 for Strings.
+/// Bytes of one entry of each table.
 std::array<std::uint32_t, kTables> entry_sizes();
 
 }  // namespace ringside::dif::dof

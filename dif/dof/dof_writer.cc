@@ -49,10 +49,14 @@ class Ruler {
 
 template <class T>
 std::uint32_t entry_size() {
-  Ruler ruler;
-  T entry{};
-  transfer(ruler, entry);
-  return ruler.size;
+  if constexpr (std::same_as<T, std::byte>) {
+    return 1;
+  } else {
+    Ruler ruler;
+    T entry{};
+    transfer(ruler, entry);
+    return ruler.size;
+  }
 }
 
 /// A list's entries go to the end of their table, one after the other, because no kind of entry
@@ -133,25 +137,10 @@ void append_header(std::vector<std::byte>& out, std::size_t file_size) {
 }  // namespace
 
 std::array<std::uint32_t, kTables> entry_sizes() {
-  return {1,
-          entry_size<std::uint32_t>(),
-          entry_size<std::uint64_t>(),
-          entry_size<Variable>(),
-          entry_size<Difo>(),
-          entry_size<ProbeDescription>(),
-          entry_size<Action>(),
-          entry_size<Clause>(),
-          entry_size<Option>(),
-          entry_size<Aggregation>(),
-          entry_size<ValueType>(),
-          entry_size<std::uint32_t>(),
-          entry_size<TypeShape>(),
-          entry_size<TypeShape::Member>(),
-          entry_size<Enumerator>(),
-          entry_size<KernelNeed>(),
-          entry_size<Relocation>(),
-          entry_size<KernelName>(),
-          entry_size<ArgumentType>()};
+  return {
+#define DOF_TABLE(name, section_type, entry) entry_size<entry>(),
+#include "dif/dof/tables.def"
+  };
 }
 
 }  // namespace dof
