@@ -1,6 +1,6 @@
 // One of the two aggregation buffers of a vCPU: a hash table from (aggregation, key) to words, in a
 // fixed arena of aggsize bytes. The vCPU's firings fill one buffer while the consumer reads and
-// clears the other. The engine swaps them (output.h).
+// clears the other. The engine swaps them. No library serves here: their tables allocate.
 // Fire context: find_or_add() yes, everything else no.
 #pragma once
 
