@@ -14,9 +14,7 @@
 #include <array>
 #include <vector>
 
-#include "vmm/file_memory.h"
 #include "vmm/guest_memory.h"
-#include "vmm/pagemap.h"
 #include "vmm/process_memory.h"
 
 namespace ringside::vmm {

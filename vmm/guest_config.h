@@ -1,5 +1,6 @@
-// The settings of a guest that every launcher understands, and the result of a launch. Options of
-// one launcher are in its own configuration (vmm/qemu/start_qemu.h, vmm/kvm/start_kvm.h).
+// The settings of a guest that every launcher understands, the result of a launch, and the
+// error for a file that a launcher cannot read. Options of one launcher are in its own
+// configuration (vmm/qemu/start_qemu.h, vmm/kvm/start_kvm.h).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "vmm/base/result.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {
@@ -32,5 +34,12 @@ struct StartedGuest {
   std::unique_ptr<Machine> machine;
   CommandPort command_port;  // valid as long as the machine
 };
+
+/// The files that a guest starts from.
+enum class GuestFile : std::uint8_t { Kernel, Initrd };
+
+/// The error for a kernel or initrd that cannot be read: names the file, the reason and the way
+/// out. `reason` is an errno. NotFound when there is no such file, else Io.
+Error unreadable(GuestFile which, const std::string& path, int reason);
 
 }  // namespace ringside::vmm

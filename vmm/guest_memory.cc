@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/check.h"
-#include "vmm/file_memory.h"
+#include "vmm/base/numbers.h"
+#include "vmm/copied_bytes.h"
 #include "vmm/read_ahead.h"
 
 namespace ringside::vmm {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "vmm/base/host_tsc.h"
+#include "vmm/base/host_cpu.h"
 
 namespace ringside::vmm {
 namespace {
@@ -19,11 +19,9 @@ using Clock = std::chrono::steady_clock;
 
 Result<PausedMachine> PausedMachine::pause(Machine& machine) {
   Vcpus& vcpus = machine.vcpus();
-  machine.stops().begin(host_tsc());
-  vcpus.log_.begin(Clock::now());
+  machine.stops().begin_pause(host_tsc(), Clock::now());
   if (auto paused = vcpus.pause(); !paused) {
-    vcpus.log_.end(Clock::now());
-    machine.stops().end(host_tsc());
+    machine.stops().end_pause(host_tsc(), Clock::now());
     return tl::make_unexpected(std::move(paused).error());
   }
   return PausedMachine(&machine);
@@ -33,8 +31,7 @@ PausedMachine::~PausedMachine() {
   // A machine that cannot resume has ended; state() says so, and nobody could act on it here.
   if (machine_ == nullptr) return;
   (void)machine_->vcpus().resume();
-  machine_->vcpus().log_.end(Clock::now());
-  machine_->stops().end(host_tsc());
+  machine_->stops().end_pause(host_tsc(), Clock::now());
 }
 
 Result<void> PausedMachine::write_code(const PageTable& table,

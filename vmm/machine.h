@@ -1,7 +1,7 @@
 // A machine: a virtual machine that we can see into and whose code we can change. It has four
-// parts, each with an interface of its own: guest memory (vmm/guest_memory.h), vCPUs (vmm/vcpus.h),
-// code writing (vmm/code_writer.h), and the guest's state (vmm/machine_status.h). A part may come
-// from another back end than the next one. "No guest" is a null pointer at higher levels.
+// parts, each with an interface of its own: guest memory (vmm/guest_memory.h), vCPUs (Vcpus), code
+// writing (vmm/code_writer.h), and the guest's state (MachineStatus). A part may come from another
+// back end than the next one. "No guest" is a null pointer at higher levels.
 // How to add a back end: implement the parts, and a Machine that hands them out; nothing above vmm
 // may know which back end it is. Launchers start machines, each with a configuration of its own
 // (vmm/guest_config.h); nothing of that is here.
@@ -13,25 +13,88 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/arch/x86_64/registers.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/code_writer.h"
 #include "vmm/guest_memory.h"
-#include "vmm/machine_status.h"
 #include "vmm/page_walk.h"
 #include "vmm/stop_times.h"
-#include "vmm/vcpus.h"
 
 namespace ringside::vmm {
 
 class VcpuExits;
+
+enum class MachineState : std::uint8_t {
+  Running,
+  PoweredOff,  // the guest ended by its own wish
+  Rebooted,    // the guest reset itself
+  Panicked,    // the guest's kernel panicked
+  Died,        // the process that ran the machine is gone, or the machine could not go on
+};
+
+/// Whether the guest runs or how it ended, with words for the user.
+class MachineStatus {
+ public:
+  virtual ~MachineStatus() = default;
+  /// Does not block. A state other than Running is final.
+  virtual MachineState state() const = 0;
+  /// A descriptor that is readable when state() may have changed; -1 when the machine has none. The
+  /// machine keeps it.
+  virtual int event_fd() const = 0;
+  /// The last lines of the guest's console, for messages.
+  virtual std::string console_tail() const = 0;
+  /// Why a machine Died, in one line: how its process ended, with that process's own last line.
+  /// Empty in other states, and where nothing is known.
+  virtual std::string exit_reason() const { return {}; }
+  /// Whether it Died because it no longer answered and we ended it: the error of that moment says
+  /// so.
+  virtual bool was_ended_by_us() const { return false; }
+  /// exit_reason() and, in further lines, the state of the vCPU that died, where it is known.
+  virtual std::string exit_report() const { return {}; }
+  /// The owner's actions on a machine that is not ours since the last call, a line each: it was
+  /// paused, it goes on.
+  virtual std::vector<std::string> take_news() { return {}; }
+  /// Why we have to turn away from a machine that is still Running, at once: it moves elsewhere.
+  virtual std::optional<std::string> must_leave() const { return std::nullopt; }
+};
+
+/// The vCPUs, which can be counted, stopped and looked at. Only PausedMachine stops them and reads
+/// their registers.
+class Vcpus {
+ public:
+  virtual ~Vcpus() = default;
+  virtual unsigned count() const = 0;
+  /// Lets vCPUs begin that the launcher holds before their first instruction (KvmConfig::hold).
+  /// Otherwise it does nothing.
+  virtual void release() {}
+  /// Called before each stop, in the thread that wants to pause. An error refuses the stop, and the
+  /// pause returns that error. For machines whose stop waits for more than their vCPUs (by a
+  /// monitor).
+  using StopCheck = std::function<Result<void>()>;
+  virtual void set_stop_check(const StopCheck&) {}
+  /// From now on a pause stops no vCPU, and each vCPU's registers are of another moment. False, and
+  /// nothing changes, if code is to be written or if a stop waits only for vCPUs.
+  virtual bool look_while_they_run() { return false; }
+
+ protected:
+  friend class PausedMachine;
+  /// Returns once every vCPU stands still.
+  virtual Result<void> pause() = 0;
+  virtual Result<void> resume() = 0;
+  /// While paused. `vcpu` counts from 0.
+  virtual Result<Registers> registers(unsigned vcpu) = 0;
+};
 
 class Machine {
  public:
@@ -67,6 +130,7 @@ class Machine {
   /// When its guest may have stood still. PausedMachine tells of our pauses; a back end whose guest
   /// has another owner, of theirs.
   StopTimes& stops() { return stops_; }
+  const StopTimes& stops() const { return stops_; }
 
   // Shorthands.
   unsigned vcpu_count() const { return vcpus().count(); }

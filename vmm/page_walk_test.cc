@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/table_copies.h"
 
 namespace ringside::vmm {
 namespace {

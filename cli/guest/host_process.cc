@@ -1,11 +1,10 @@
-// In this file, top to bottom: words, the child before exec, the parent's side, the end.
+// In this file, top to bottom: the child before exec, words, the parent's side, the end.
 #include "cli/guest/host_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,43 +12,39 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <optional>
 
-#include "vmm/base/await_child.h"
+#include "vmm/base/process.h"
 
 namespace ringside::cli {
 namespace {
 
-UniqueFd open_process(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+/// Our environment as `settings` change it, "NAME=value" each.
+std::vector<std::string> child_environment(const Settings& settings) {
+  std::map<std::string, std::string> values;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    const std::size_t equals = text.find('=');
+    if (equals != text.npos) values.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  for (const auto& [name, value] : settings.environment) values[name] = value;
+  for (const std::string& name : settings.removed_environment) values.erase(name);
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : values) variables.push_back(fmt::format("{}={}", name, value));
+  return variables;
 }
 
-/// The child after fork(): becomes the command, or sends errno and ends.
-[[noreturn]] void become(const std::vector<std::string>& words, const Settings& settings,
-                         int failure) {
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  // SAFETY: exec does not write to the words; its type is older than const.
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  // The session blocks signals and ignores two; the command must not.
+/// In the child. The session blocks signals and ignores two; the command must not. Returns an errno
+/// or 0.
+int prepare_command(char** environment) {
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const auto& [name, value] : settings.environment) setenv(name.c_str(), value.c_str(), 1);
-  for (const std::string& name : settings.removed_environment) unsetenv(name.c_str());
-  if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) execvp(argv[0], argv.data());
-  const int problem = errno;
-  (void)!write(failure, &problem, sizeof problem);
-  _exit(127);
-}
-
-/// The errno of the child's exec; 0 when it did not fail.
-int exec_problem(int fd) {
-  int problem = 0;
-  return ::read(fd, &problem, sizeof problem) == static_cast<ssize_t>(sizeof problem) ? problem : 0;
+  environ = environment;
+  return ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -95,31 +90,25 @@ HostProcesses::~HostProcesses() {
 
 Result<void> HostProcesses::create(const std::string& command, const Settings& settings) {
   const std::vector<std::string> words = TRY(split_command(command));
-  int pipes[2];
-  if (pipe2(pipes, O_CLOEXEC) != 0) {
-    return fail(ErrorCode::Io, fmt::format("pipe: {}", std::strerror(errno)));
-  }
-  const UniqueFd reader(pipes[0]);
-  UniqueFd writer(pipes[1]);
-  const pid_t pid = fork();
-  if (pid < 0) return fail(ErrorCode::Io, fmt::format("fork: {}", std::strerror(errno)));
-  if (pid == 0) become(words, settings, writer.get());
-  writer = UniqueFd();
-  const int status = await_child(pid).value_or(0);
-  if (!WIFSTOPPED(status)) {
-    const int problem = exec_problem(reader.get());
+  std::vector<std::string> variables = child_environment(settings);
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  const auto [pid, problem] =
+      start_program(words[0], words, [&] { return prepare_command(environment.data()); });
+  if (problem != 0 || !WIFSTOPPED(await_child(pid).value_or(0))) {
     return fail(ErrorCode::NotFound,
                 fmt::format("failed to execute {}: {}", words[0],
                             problem != 0 ? std::strerror(problem) : "it ended at once"));
   }
   // It must not stay stopped for ever if we die.
   ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_EXITKILL);
-  processes_.push_back({pid, open_process(pid), true, true, false});
+  processes_.push_back({pid, open_pidfd(pid), true, true, false});
   return {};
 }
 
 Result<void> HostProcesses::grab(std::int64_t pid) {
-  UniqueFd fd = open_process(static_cast<pid_t>(pid));
+  UniqueFd fd = open_pidfd(static_cast<pid_t>(pid));
   if (!fd) {
     return fail(ErrorCode::NotFound,
                 fmt::format("failed to grab pid {}: {}", pid, std::strerror(errno)));

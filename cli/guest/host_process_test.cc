@@ -4,6 +4,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
 namespace ringside::cli {
 namespace {
 
@@ -39,6 +43,26 @@ TEST(HostProcess, IsHeldUntilItMayGo) {
             (Words{"pid " + std::to_string(processes.target()) + " has exited"}));
   EXPECT_FALSE(processes.any_live());
   EXPECT_TRUE(processes.live_fds().empty());
+}
+
+TEST(HostProcess, HasOurEnvironmentWithTheChangesOfTheSettings) {
+  ::setenv("RINGSIDE_TEST_GONE", "1", 1);
+  ::setenv("RINGSIDE_TEST_KEPT", "kept", 1);
+  Settings settings;
+  settings.environment = {{"RINGSIDE_TEST_SET", "old"}, {"RINGSIDE_TEST_SET", "a b"}};
+  settings.removed_environment = {"RINGSIDE_TEST_GONE"};
+  const std::string file = ::testing::TempDir() + "environment." + std::to_string(::getpid());
+  HostProcesses processes;
+  ASSERT_TRUE(processes.create(
+      "sh -c 'echo \"$RINGSIDE_TEST_KEPT,$RINGSIDE_TEST_SET,$RINGSIDE_TEST_GONE\" >" + file + "'",
+      settings));
+  processes.go();
+  wait_for_end(processes);
+
+  std::string line;
+  std::getline(std::ifstream(file), line);
+  ::unlink(file.c_str());
+  EXPECT_EQ(line, "kept,a b,");
 }
 
 TEST(HostProcess, ThatCannotBeStartedSaysWhy) {

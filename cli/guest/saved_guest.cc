@@ -7,8 +7,8 @@
 
 #include "cli/messages/messages.h"
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/types/type_file.h"
 #include "vmm/page_walk.h"
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

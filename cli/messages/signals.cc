@@ -16,7 +16,7 @@
 
 #include "cli/messages/messages.h"
 #include "vmm/base/end_order.h"
-#include "vmm/base/raise_event.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::cli {
 namespace {

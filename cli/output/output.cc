@@ -11,7 +11,7 @@
 
 #include "cli/messages/messages.h"
 #include "dif/verify/stack_use.h"
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

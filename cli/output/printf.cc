@@ -14,7 +14,7 @@
 #include <ctime>
 #include <iterator>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

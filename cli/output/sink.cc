@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 

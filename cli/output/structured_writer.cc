@@ -6,7 +6,7 @@
 #include <array>
 #include <cctype>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

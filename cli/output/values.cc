@@ -9,7 +9,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cli/program/libraries.h"
 #include "cli/program/preprocess.h"
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/messages/messages.h"
 #include "cli/messages/progress.h"
 #include "dif/verify/stack_use.h"
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

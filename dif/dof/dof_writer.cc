@@ -4,7 +4,7 @@
 
 #include "dif/dof/dof.h"
 #include "dif/dof/dof_format.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -4,7 +4,7 @@
 
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

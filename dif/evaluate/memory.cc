@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -23,7 +23,6 @@
 #include "dif/evaluate/line_cache.h"
 #include "dif/evaluate/shared_locks.h"
 #include "dif/program/options.h"
-#include "vmm/base/fault.h"
 #include "vmm/base/result.h"
 
 namespace ringside::dif {

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/process.h"
 
 namespace ringside::providers {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "providers/fire/host_clock.h"
-#include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/process.h"
 
 namespace ringside::providers {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/fault.h"
 #include "vmm/base/result.h"
 
 namespace ringside::providers {

@@ -7,7 +7,7 @@
 
 #include "providers/fire/host_clock.h"
 #include "providers/profile/sampler.h"
-#include "vmm/base/cpu_relax.h"
+#include "vmm/base/host_cpu.h"
 
 namespace ringside::providers {
 namespace {

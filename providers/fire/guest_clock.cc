@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "vmm/base/cpu_relax.h"
+#include "vmm/base/host_cpu.h"
 
 namespace ringside::providers {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "vmm/base/host_tsc.h"
+#include "vmm/base/host_cpu.h"
 
 namespace ringside::providers {
 

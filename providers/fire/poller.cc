@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "providers/fire/idle_wait.h"
-#include "vmm/base/all_signals_blocked.h"
-#include "vmm/base/cpu_relax.h"
+#include "vmm/base/host_cpu.h"
+#include "vmm/base/process.h"
 
 namespace ringside::providers {
 namespace {

@@ -3,7 +3,7 @@
 // place; what it has nowhere says so, and what comes nearest.
 #include "providers/stable/stable_tables.h"
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::providers {
 namespace {

@@ -74,7 +74,7 @@ TEST_F(WatchOfHardwareBreakpoints, AJumpThatHasDisplacedThePlaceBecomesAnInt3) {
 }
 
 TEST_F(WatchOfHardwareBreakpoints, OthersAndLiesStopNobody) {
-  const std::uint64_t pauses = machine_.vcpus().pauses().count;
+  const std::uint64_t pauses = machine_.stops().pauses().count;
 
   install(at(kJumping).raw());
   install(at(0x00d).raw());
@@ -83,7 +83,7 @@ TEST_F(WatchOfHardwareBreakpoints, OthersAndLiesStopNobody) {
   install(at(kCovered).raw(), UINT64_MAX);
 
   EXPECT_EQ(table_->jumps(), 1u);
-  EXPECT_EQ(machine_.vcpus().pauses().count, pauses);
+  EXPECT_EQ(machine_.stops().pauses().count, pauses);
 }
 
 TEST_F(WatchOfHardwareBreakpoints, TakesTheTrapsWhereTheKernelSetsOne) {

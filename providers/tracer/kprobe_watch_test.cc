@@ -130,9 +130,9 @@ TEST_F(WatchOfKprobes, ThoseThatCannotComeBackYetComeWithUpkeep) {
 
   trap(kWayOut);
   EXPECT_EQ(machine_.text(kProbed), kPush);
-  const std::uint64_t pauses = machine_.vcpus().pauses().count;
+  const std::uint64_t pauses = machine_.stops().pauses().count;
   for (unsigned n = 0; n < 5; ++n) EXPECT_TRUE(watch_->catch_up()) << "soon again";
-  EXPECT_EQ(machine_.vcpus().pauses().count, pauses) << "it is not stopped to see that";
+  EXPECT_EQ(machine_.stops().pauses().count, pauses) << "it is not stopped to see that";
 
   release_text();
   EXPECT_FALSE(watch_->catch_up());

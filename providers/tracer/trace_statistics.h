@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "providers/dispatch/trap_tally.h"
-#include "vmm/pauses.h"
+#include "vmm/stop_times.h"
 
 namespace ringside::providers {
 

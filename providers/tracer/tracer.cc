@@ -402,7 +402,7 @@ void LiveTracer::let_go(const LateModule& module, const Result<std::size_t>& add
 
 TraceStatistics LiveTracer::statistics() const {
   TraceStatistics all;
-  if (machine_ != nullptr) all.pauses = machine_->vcpus().pauses();
+  if (machine_ != nullptr) all.pauses = machine_->stops().pauses();
   if (!trace_) return all;
   all.firings = trace_->sink().firings();
   if (trace_->kernel()) all.kernel = trace_->kernel()->statistics();

@@ -396,7 +396,7 @@ TEST_P(RandomSets, FireEachCallInsideTheirEnablingAndNoneOutside) {
   std::cout << fmt::format(
       "{} enablings of {} probes in all, {:.0f} s, {} firings; {} whole runs of calls; the guest"
       " stood still {}; the host was silent for {} firings, {} enablings not judged\n",
-      n, armed_, took.count(), firings_, whole_, guest_->machine().vcpus().pauses().describe(),
+      n, armed_, took.count(), firings_, whole_, guest_->machine().stops().pauses().describe(),
       tracer_->lost_firings(), unjudged_);
   std::uint64_t missing = 0;  // of what fires all the time
   for (const std::int64_t process : programs_) {

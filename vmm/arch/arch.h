@@ -4,13 +4,13 @@
 // A second architecture supplies the same names, in a folder of its own beside x86_64/:
 //   registers.def, registers.h   Registers; which is the stack pointer, the frame pointer, the
 //                                program counter; their numbers in instructions and for D
-//   calling_convention.h         which registers carry arguments and results, what a frame holds
-//   debug_registers.h            hardware breakpoints
 //   instructions.h               the breakpoint, jumps, the longest instruction, conditions
-//   interrupts.h                 the interrupt table, and what the CPU saves when it takes a trap
-//   kernel_image.h               where Linux maps its own image
+//   interrupts.h                 the interrupt table, what the CPU saves when it takes a trap,
+//                                hardware breakpoints
+//   linux_abi.h                  which registers carry arguments and results, what a frame holds;
+//                                how Linux saves registers, what a system call is given; where
+//                                Linux maps its own image
 //   paging.h                     the page size, entries, which table is in use, the walk
-//   pt_regs.h                    how Linux saves registers, and what a system call is given
 //   regs.d.in                    R_RAX and others: D's names for the indices of regs[]
 // These parts depend on instructions and devices, so it supplies them as well:
 //   disasm, guest-shim           the decoder, the stub
@@ -53,7 +53,7 @@
 //   dif/d/library                errno.d, signal.d, unistd.d; the registers and CPUs that
 //                                procfs_linux.d and sched_linux.d name
 // The host's own architecture appears in the instruction `pause`, in loops that wait briefly
-// (dif/evaluate, providers/fire, vmm/shim), and in the TSC (vmm/base/host_tsc.h).
+// (dif/evaluate, providers/fire, vmm/shim), and in the TSC (vmm/base/host_cpu.h).
 // The asserts below state what the callers rely on.
 //
 // Does not: read memory, or know a machine.
@@ -63,13 +63,10 @@
 #include <bit>
 #include <type_traits>
 
-#include "vmm/arch/x86_64/calling_convention.h"
-#include "vmm/arch/x86_64/debug_registers.h"
 #include "vmm/arch/x86_64/instructions.h"
 #include "vmm/arch/x86_64/interrupts.h"
-#include "vmm/arch/x86_64/kernel_image.h"
+#include "vmm/arch/x86_64/linux_abi.h"
 #include "vmm/arch/x86_64/paging.h"
-#include "vmm/arch/x86_64/pt_regs.h"
 #include "vmm/arch/x86_64/registers.h"
 
 namespace ringside::arch {

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "vmm/base/host_cpu.h"
+
 namespace ringside {
 
 class BriefLock {
@@ -31,8 +33,16 @@ class BriefLock {
  private:
   static constexpr std::uint32_t kFree = 0, kHeld = 1;
   static constexpr std::uint32_t kWaitedFor = 2;  // held, and somebody may sleep
+  static constexpr unsigned kSpins = 200;         // some 5 us: a few firings
 
-  void lock_slowly();
+  [[gnu::noinline]] void lock_slowly() {
+    for (unsigned n = 0; n < kSpins; ++n) {
+      if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return;
+      cpu_relax();
+    }
+    // Whoever has slept takes it as waited for: others may sleep still.
+    while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kFree) state_.wait(kWaitedFor);
+  }
 
   std::atomic<std::uint32_t> state_ = kFree;
 };

@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "vmm/base/address.h"
-#include "vmm/base/fault.h"
 #include "vmm/base/result.h"
 
 namespace ringside {

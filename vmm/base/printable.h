@@ -1,7 +1,9 @@
-// Makes text that a guest or a QEMU chose safe for our messages: it must not control the user's
-// terminal.
+// Makes text of unknown origin (guests, QEMU, scripts) safe to show: it must not control the user's
+// terminal. Finds characters of UTF-8 in it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,5 +22,20 @@ inline std::string printable(std::string_view text) {
   }
   return result;
 }
+
+/// The length in bytes of the UTF-8 character at the start of `text`, which is not empty; 0 when no
+/// valid character starts there.
+std::size_t character_length(std::string_view text);
+
+/// Whether tabs and newlines stay in text for a terminal. Those of our own layout stay. Those of a
+/// guest's string could forge such a layout.
+enum class Breaks : std::uint8_t { Kept, Escaped };
+
+/// Whether it is a control character: C0, DEL, or C1, which terminals obey as well.
+bool is_control(std::string_view character);
+
+/// `text` for a terminal: control characters (C0, DEL, C1), and bytes that are no part of a
+/// character, become C's escapes: \r, \033.
+std::string terminal_text(std::string_view text, Breaks breaks = Breaks::Kept);
 
 }  // namespace ringside

@@ -1,8 +1,10 @@
-// UniqueFd owns a file descriptor and closes it once.
+// UniqueFd owns a file descriptor and closes it once. raise_event() makes one of eventfd(2)
+// readable.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace ringside {
@@ -30,5 +32,12 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+/// Wakes a thread that polls `event`, a descriptor of eventfd(2). The write fails only when the
+/// counter is full: then the descriptor is readable already.
+inline void raise_event(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  (void)!::write(event.get(), &one, sizeof one);
+}
 
 }  // namespace ringside

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "vmm/base/unique_fd.h"
-#include "vmm/guest_file.h"
+#include "vmm/guest_config.h"
 #include "vmm/kernel_file/bz_image.h"
 #include "vmm/kernel_file/multiboot_header.h"
 #include "vmm/kernel_file/unpack.h"

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "vmm/base/unique_fd.h"
-#include "vmm/guest_file.h"
+#include "vmm/guest_config.h"
 #include "vmm/kvm/initrd_parts.h"
 
 namespace ringside::vmm::kvm {

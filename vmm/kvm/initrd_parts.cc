@@ -15,7 +15,7 @@
 #include <optional>
 #include <string_view>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/kernel_file/packed_stream.h"
 #include "vmm/kernel_file/unpack.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/modules.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/base/numbers.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {

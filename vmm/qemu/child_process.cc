@@ -1,5 +1,3 @@
-// fork and exec. Between the two only async-signal-safe calls are made: other threads of ours may
-// have held any lock at the fork.
 #include "vmm/qemu/child_process.h"
 
 #include <fcntl.h>
@@ -17,8 +15,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "vmm/base/await_child.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/base/process.h"
 
 namespace ringside::vmm {
 namespace {
@@ -45,21 +42,11 @@ void ensure_standard_descriptors() {
   if (fd >= 0) close(fd);
 }
 
-struct ChildPlan {
-  const char* path;
-  char* const* arguments;
-  std::span<const int> inherited;
-  ChildLife life;
-  pid_t parent;
-  int error_pipe;   // becomes standard error
-  int status_pipe;  // closed by a successful exec, else carries errno
-};
-
-/// In the child. Ends in the new program or tells the parent why not.
-[[noreturn]] void become(const ChildPlan& plan) {
-  if (plan.life == ChildLife::EndsWithParent) {
+/// In the child: a session of its own, its standard descriptors, and of ours only `inherited`.
+int prepare_child(pid_t parent, ChildLife life, int errors, std::span<const int> inherited) {
+  if (life == ChildLife::EndsWithParent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != plan.parent) _exit(127);  // the parent ended before the line above
+    if (getppid() != parent) return ESRCH;  // the parent ended before the line above
   }
   setsid();
   sigset_t none;
@@ -68,23 +55,10 @@ struct ChildPlan {
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
-  dup2(plan.error_pipe, STDERR_FILENO);
+  dup2(errors, STDERR_FILENO);
   close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-  for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
-  execv(plan.path, plan.arguments);
-  const int reason = errno;
-  (void)!write(plan.status_pipe, &reason, sizeof reason);
-  _exit(127);
-}
-
-/// Waits until the child has become the program; its errno when it could not.
-int await_exec(const UniqueFd& status) {
-  int reason = 0;
-  ssize_t got;
-  do {
-    got = read(status.get(), &reason, sizeof reason);
-  } while (got < 0 && errno == EINTR);
-  return got == sizeof reason ? reason : 0;
+  for (const int fd : inherited) fcntl(fd, F_SETFD, 0);
+  return 0;
 }
 
 }  // namespace
@@ -112,30 +86,21 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& path,
                                          std::span<const int> inherited, ChildLife life) {
   ensure_standard_descriptors();
   Pipe errors = TRY(make_pipe());
-  Pipe status = TRY(make_pipe());
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const ChildPlan plan{path.c_str(), argv.data(),        inherited,         life,
-                       getpid(),     errors.write.get(), status.write.get()};
-  const pid_t pid = fork();
-  if (pid < 0) {
-    return fail(ErrorCode::Io, fmt::format("cannot start {}: {}", path, std::strerror(errno)));
-  }
-  if (pid == 0) become(plan);
+  const auto prepare = [&, parent = getpid()] {
+    return prepare_child(parent, life, errors.write.get(), inherited);
+  };
+  const StartedProgram started = start_program(path, arguments, prepare);
+  const auto failed = [&path](int problem) {
+    return fail(ErrorCode::Io, fmt::format("cannot start {}: {}", path, std::strerror(problem)));
+  };
+  if (started.problem != 0) return failed(started.problem);
   errors.write.reset();
-  status.write.reset();
   fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
-  ChildProcess child(pid, open_pidfd(pid), std::move(errors.read));
-  const int reason = await_exec(status.read);
-  if (reason != 0 || !child.pidfd_) {
-    ::kill(pid, SIGKILL);
-    await_child(pid);
-    return fail(ErrorCode::Io, fmt::format("cannot start {}: {}", path,
-                                           std::strerror(reason != 0 ? reason : ENOSYS)));
-  }
-  return child;
+  ChildProcess child(started.child, open_pidfd(started.child), std::move(errors.read));
+  if (child.pidfd_) return child;
+  ::kill(started.child, SIGKILL);
+  await_child(started.child);
+  return failed(ENOSYS);
 }
 
 void ChildProcess::kill() {

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "vmm/base/await_child.h"
+#include "vmm/base/process.h"
 #include "vmm/qemu/peer_socket.h"
 
 namespace ringside::vmm {

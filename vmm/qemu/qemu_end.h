@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "vmm/machine_status.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/qmp.h"
 
 namespace ringside::vmm {

@@ -7,10 +7,10 @@
 #include <mutex>
 
 #include "vmm/code_writer.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/gdb_remote.h"
 #include "vmm/qemu/qemu_watcher.h"
-#include "vmm/vcpus.h"
 
 namespace ringside::vmm {
 

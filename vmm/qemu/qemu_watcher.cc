@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "vmm/base/all_signals_blocked.h"
-#include "vmm/base/raise_event.h"
+#include "vmm/base/process.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {

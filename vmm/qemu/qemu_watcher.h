@@ -10,7 +10,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/machine_status.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/qemu_end.h"
 #include "vmm/qemu/qmp.h"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "vmm/guest_file.h"
+#include "vmm/guest_config.h"
 #include "vmm/kvm/host/kvm_fitness.h"
 #include "vmm/qemu/child_process.h"
 #include "vmm/qemu/guardian.h"

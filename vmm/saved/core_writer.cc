@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/saved/elf_notes.h"
 

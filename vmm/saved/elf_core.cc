@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/numbers.h"
 #include "vmm/saved/elf_notes.h"
 
 namespace ringside::vmm {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm::core_notes {
 namespace {

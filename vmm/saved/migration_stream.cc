@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 #include "vmm/saved/stream_input.h"
 

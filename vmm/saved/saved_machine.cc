@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
-#include "vmm/file_memory.h"
+#include "vmm/base/numbers.h"
+#include "vmm/copied_bytes.h"
 #include "vmm/saved/compressed_dump.h"
 #include "vmm/saved/elf_core.h"
 #include "vmm/saved/migration_stream.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "vmm/base/check.h"
-#include "vmm/base/cpu_relax.h"
+#include "vmm/base/host_cpu.h"
 
 namespace ringside::vmm {
 namespace {

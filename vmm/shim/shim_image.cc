@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::vmm {

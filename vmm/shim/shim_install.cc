@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/shim/installed_shim.h"
 #include "vmm/shim/shim_image.h"
 #include "vmm/shim/shim_mapping.h"

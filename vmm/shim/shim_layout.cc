@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
-#include "vmm/table_copies.h"
+#include "vmm/base/numbers.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::vmm {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
+#include "vmm/page_walk.h"
 #include "vmm/shim/shim_region.h"
-#include "vmm/table_copies.h"
 
 namespace ringside::vmm {
 namespace {

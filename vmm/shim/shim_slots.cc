@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm {
 

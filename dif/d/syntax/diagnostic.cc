@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::d {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dif/bind/bind.h"
-#include "vmm/base/variable_key.h"
+#include "vmm/base/c_type.h"
 
 namespace ringside::d {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::d {
 

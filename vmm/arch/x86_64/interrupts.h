@@ -1,4 +1,5 @@
-// How the CPU enters the kernel: the gates of the interrupt table, and what the CPU pushes.
+// How the CPU enters the kernel: the gates of the interrupt table, and what the CPU pushes;
+// the registers of hardware breakpoints.
 // Intel SDM volume 3A, 6.14.1 (figure 6-8) and 6.14.2.
 // Fire context: yes.
 #pragma once
@@ -34,5 +35,13 @@ static_assert(sizeof(GateDescriptor) == 16);
 struct InterruptFrame {
   std::uint64_t ip, cs, flags, sp, ss;
 };
+
+/// DR0 to DR3. Intel SDM volume 3B, 17.2.4.
+inline constexpr unsigned kHardwareBreakpoints = 4;
+
+/// Whether DR7 enables breakpoint `n`, for this task or all.
+constexpr bool is_breakpoint_enabled(std::uint64_t dr7, unsigned n) {
+  return (dr7 >> (2 * n) & 3) != 0;
+}
 
 }  // namespace ringside::arch

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "vmm/base/all_signals_blocked.h"
 #include "vmm/base/printable.h"
+#include "vmm/base/process.h"
 
 namespace ringside::vmm {
 namespace {

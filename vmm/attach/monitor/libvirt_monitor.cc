@@ -21,10 +21,10 @@
 
 #include "vmm/attach/monitor/libvirt_api.h"
 #include "vmm/attach/process/host_process.h"
-#include "vmm/base/all_signals_blocked.h"
 #include "vmm/base/bounded_json.h"
 #include "vmm/base/printable.h"
-#include "vmm/base/raise_event.h"
+#include "vmm/base/process.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {

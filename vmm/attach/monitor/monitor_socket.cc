@@ -20,7 +20,7 @@
 #include "vmm/attach/monitor/socket_holder.h"
 #include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
-#include "vmm/base/raise_event.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {

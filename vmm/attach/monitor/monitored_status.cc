@@ -11,11 +11,10 @@
 #include <iterator>
 #include <utility>
 
-#include "vmm/base/all_signals_blocked.h"
-#include "vmm/base/host_tsc.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/base/host_cpu.h"
 #include "vmm/base/printable.h"
-#include "vmm/base/raise_event.h"
+#include "vmm/base/process.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {

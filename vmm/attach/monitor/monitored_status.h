@@ -20,7 +20,7 @@
 #include "vmm/attach/monitor/monitor.h"
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/machine_status.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/qemu_end.h"
 #include "vmm/stop_times.h"
 

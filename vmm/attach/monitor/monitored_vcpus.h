@@ -18,10 +18,10 @@
 #include "vmm/attach/pause_mark.h"
 #include "vmm/code_writer.h"
 #include "vmm/guest_memory.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/gdb_remote.h"
 #include "vmm/qemu/guardian.h"
 #include "vmm/qemu/qemu_command.h"
-#include "vmm/vcpus.h"
 
 namespace ringside::vmm {
 

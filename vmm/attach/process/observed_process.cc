@@ -6,7 +6,7 @@
 
 #include "vmm/attach/process/process_access.h"
 #include "vmm/attach/process/vmm_program.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/base/process.h"
 
 namespace ringside::vmm {
 namespace {

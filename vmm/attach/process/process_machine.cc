@@ -9,7 +9,7 @@
 #include "vmm/attach/attach_target.h"
 #include "vmm/attach/process/process_access.h"
 #include "vmm/attach/process/vmm_program.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/base/process.h"
 #include "vmm/process_memory.h"
 
 namespace ringside::vmm {

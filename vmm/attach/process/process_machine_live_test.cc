@@ -20,7 +20,7 @@
 #include "vmm/attach/process/process_machine.h"
 #include "vmm/attach/ram/fake_guest_for_tests.h"
 #include "vmm/base/sanitized.h"
-#include "vmm/file_memory.h"
+#include "vmm/copied_bytes.h"
 
 namespace ringside::vmm {
 namespace {

@@ -25,7 +25,7 @@
 #include "vmm/code_writer.h"
 #include "vmm/copied_bytes.h"
 #include "vmm/guest_memory.h"
-#include "vmm/vcpus.h"
+#include "vmm/machine.h"
 
 namespace ringside::vmm {
 

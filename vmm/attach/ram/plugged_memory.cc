@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "vmm/base/raise_event.h"
+#include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
 namespace {

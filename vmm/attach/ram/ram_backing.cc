@@ -12,8 +12,7 @@
 #include <utility>
 
 #include "vmm/attach/process/process_access.h"
-#include "vmm/attach/read_only_bytes.h"
-#include "vmm/file_memory.h"
+#include "vmm/copied_bytes.h"
 #include "vmm/process_memory.h"
 
 namespace ringside::vmm {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/kvm/boot/aml.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/layout.h"

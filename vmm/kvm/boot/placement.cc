@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/kvm/boot/layout.h"
 
 namespace ringside::vmm::kvm {

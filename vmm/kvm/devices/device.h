@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "vmm/machine_status.h"
+#include "vmm/machine.h"
 
 namespace ringside::vmm::kvm {
 

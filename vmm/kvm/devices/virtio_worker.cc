@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "vmm/base/raise_event.h"
+#include "vmm/base/unique_fd.h"
 #include "vmm/kvm/host/sandbox.h"
 
 namespace ringside::vmm::kvm {

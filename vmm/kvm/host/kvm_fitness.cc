@@ -20,8 +20,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "vmm/base/await_child.h"
-#include "vmm/base/pidfd.h"
+#include "vmm/base/process.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/host/cpuid.h"
 #include "vmm/kvm/host/identity_tables.h"

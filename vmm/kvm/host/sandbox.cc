@@ -20,7 +20,7 @@
 #include <system_error>
 #include <utility>
 
-#include "vmm/base/all_signals_blocked.h"
+#include "vmm/base/process.h"
 #include "vmm/base/sanitized.h"
 
 namespace ringside::vmm::kvm {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/health/report.h"
 
 namespace ringside::guest_linux {

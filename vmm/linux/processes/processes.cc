@@ -9,8 +9,8 @@
 #include <array>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/align.h"
 #include "vmm/base/bytes.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/processes/task_list.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/symbols/kallsyms_names.h"

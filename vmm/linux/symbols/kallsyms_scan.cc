@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/symbols/kallsyms_names.h"
 

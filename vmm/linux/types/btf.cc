@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "vmm/base/c_type.h"
 #include "vmm/base/check.h"
-#include "vmm/base/variable_key.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "vmm/base/variable_key.h"
+#include "vmm/base/c_type.h"
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/types/clang_btf_for_tests.h"

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <span>
 
-#include "vmm/base/variable_key.h"
+#include "vmm/base/c_type.h"
 #include "vmm/linux/constants.h"
 
 namespace ringside::guest_linux {

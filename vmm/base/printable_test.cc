@@ -1,4 +1,4 @@
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 #include <gtest/gtest.h>
 

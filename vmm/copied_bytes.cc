@@ -1,4 +1,4 @@
-#include "vmm/file_memory.h"
+#include "vmm/copied_bytes.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>

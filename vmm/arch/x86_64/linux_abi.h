@@ -1,6 +1,5 @@
-// struct pt_regs, where Linux keeps the registers of the code that it interrupted, and the
-// registers that a system call takes its arguments in. ptrace and signal frames show the structure
-// to user programs, so it is the same in every version. Table: registers.def.
+// Where Linux and its compiled code keep things: registers in struct pt_regs, arguments of system
+// calls and of functions, the kernel's own image. It is the same in every version.
 // Fire context: yes.
 #pragma once
 
@@ -9,10 +8,12 @@
 #include <string_view>
 
 #include "vmm/arch/x86_64/registers.h"
+#include "vmm/base/address.h"
 
 namespace ringside::arch {
 
-/// struct pt_regs, word for word: r15 first, ss last.
+/// struct pt_regs, where Linux keeps the registers of the code that it interrupted, word for word:
+/// r15 first, ss last. ptrace and signal frames show it to user programs. Table: registers.def.
 using SavedRegisters = std::array<std::uint64_t, 21>;
 
 /// The number of the system call, which no register keeps.
@@ -62,5 +63,29 @@ inline Registers unsave(const SavedRegisters& words) {
   r.ss &= 0xffff;
   return r;
 }
+
+/// The calling convention of compiled code (System V AMD64 ABI 3.2.2 and 3.2.3): integers and
+/// pointers, in their order; further ones lie on the stack.
+inline constexpr std::array<Register, 6> kArgumentRegisters = {&Registers::rdi, &Registers::rsi,
+                                                               &Registers::rdx, &Registers::rcx,
+                                                               &Registers::r8,  &Registers::r9};
+inline constexpr Register kReturnRegister = &Registers::rax;
+
+/// At a function's first instruction the stack pointer leads to the return address; the arguments
+/// that are in no register follow it, a word each.
+inline constexpr std::uint32_t kStackWord = 8;
+inline constexpr std::uint32_t kFirstStackArgument = kStackWord;
+
+/// A frame pointer points to this: the caller's frame pointer, then the return address.
+struct FrameRecord {
+  std::uint64_t frame_pointer, return_address;
+};
+
+/// Where Linux maps its own image, and after it its modules: the top of every address space
+/// (arch/x86/include/asm/page_64_types.h).
+inline constexpr GuestVirt kKernelImage{0xffff'ffff'8000'0000};  // __START_KERNEL_map
+/// KERNEL_IMAGE_SIZE: modules begin there. The smaller one is that without CONFIG_RANDOMIZE_BASE.
+inline constexpr std::uint64_t kKernelImageSize = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kSmallKernelImageSize = std::uint64_t{512} << 20;
 
 }  // namespace ringside::arch

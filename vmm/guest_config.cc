@@ -1,4 +1,4 @@
-#include "vmm/guest_file.h"
+#include "vmm/guest_config.h"
 
 #include <fmt/format.h>
 

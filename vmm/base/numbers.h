@@ -1,4 +1,5 @@
-// Rounding to multiples of a power of two, and quotients that are rounded up. Fire context: yes.
+// Rounding to multiples of a power of two, and quotients that are rounded up.
+// Fire context: yes.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace ringside {
 namespace {
 
-TEST(Align, RoundsToMultiples) {
+TEST(Numbers, RoundsToMultiples) {
   EXPECT_EQ(round_up(0u, 8), 0u);
   EXPECT_EQ(round_up(1u, 8), 8u);
   EXPECT_EQ(round_up(8u, 8), 8u);
@@ -15,7 +15,7 @@ TEST(Align, RoundsToMultiples) {
   EXPECT_EQ(round_up(UINT64_MAX, 8), 0u) << "there is none";
 }
 
-TEST(Align, DividesIntoPiecesOfWhichTheLastMayBeShort) {
+TEST(Numbers, DividesIntoPiecesOfWhichTheLastMayBeShort) {
   EXPECT_EQ(divide_up(0u, 512), 0u);
   EXPECT_EQ(divide_up(1u, 512), 1u);
   EXPECT_EQ(divide_up(512u, 512), 1u);
