@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -23,11 +23,8 @@ constexpr int kMostReads = 256;  // of 4 KiB at once: a chatty command must not 
 std::optional<std::int64_t> number_after(std::string_view line, std::string_view word,
                                          std::int64_t least, std::int64_t most) {
   if (!line.starts_with(word)) return std::nullopt;
-  line.remove_prefix(word.size());
-  std::int64_t value = 0;
-  const auto [end, status] = std::from_chars(line.data(), line.data() + line.size(), value);
-  if (status != std::errc() || end != line.data() + line.size()) return std::nullopt;
-  if (value < least || value > most) return std::nullopt;
+  const auto value = parse_number<std::int64_t>(line.substr(word.size()));
+  if (!value || *value < least || *value > most) return std::nullopt;
   return value;
 }
 
@@ -36,10 +33,9 @@ std::optional<std::string> bytes_of_hex(std::string_view digits) {
   if (digits.empty() || digits.size() % 2 != 0) return std::nullopt;
   std::string bytes;
   for (; !digits.empty(); digits.remove_prefix(2)) {
-    unsigned char byte = 0;
-    const auto [end, status] = std::from_chars(digits.data(), digits.data() + 2, byte, 16);
-    if (status != std::errc() || end != digits.data() + 2) return std::nullopt;
-    bytes += static_cast<char>(byte);
+    const auto byte = parse_number<unsigned char>(digits.substr(0, 2), 16);
+    if (!byte) return std::nullopt;
+    bytes += static_cast<char>(*byte);
   }
   return bytes;
 }

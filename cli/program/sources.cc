@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "cli/program/libraries.h"
 #include "cli/program/preprocess.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -132,10 +132,9 @@ std::optional<LineMarker> line_marker(std::string_view line) {
   line = trimmed(line.substr(1));
   if (line.starts_with("line") && line.find_first_of(kSpace) == 4) line = trimmed(line.substr(4));
   LineMarker marker;
-  const char* const end = line.data() + line.size();
-  const auto [after, status] = std::from_chars(line.data(), end, marker.line);
-  if (status != std::errc() || marker.line < 0) return std::nullopt;
-  line = std::string_view(after, static_cast<std::size_t>(end - after));
+  const auto number = take_number<int>(line);
+  if (!number || *number < 0) return std::nullopt;
+  marker.line = *number;
   if (line.empty()) return marker;
   if (kSpace.find(line[0]) == kSpace.npos) return std::nullopt;
   line = trimmed(line);

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "vmm/base/bounded_json.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/own_folder.h"
 
 namespace ringside::cli {
@@ -90,18 +90,17 @@ std::optional<ProcessFigures> process_figures(std::int64_t pid, const Tree& tree
 }
 
 std::optional<ProcessFigures> read_file(int folder, const char* name) {
-  const std::string_view text(name);
-  std::int64_t pid = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (status != std::errc() || std::string_view(end) != kSuffix) return std::nullopt;
+  std::string_view suffix(name);
+  const auto pid = take_number<std::int64_t>(suffix);
+  if (!pid || suffix != kSuffix) return std::nullopt;
   UniqueFd fd(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  if (pid != ::getpid() && holder_of(fd.get()) != pid) {
+  if (*pid != ::getpid() && holder_of(fd.get()) != *pid) {
     ::unlinkat(folder, name, 0);
     return std::nullopt;
   }
   const auto tree = read_tree(fd.get());
-  return tree ? process_figures(pid, *tree) : std::nullopt;
+  return tree ? process_figures(*pid, *tree) : std::nullopt;
 }
 
 }  // namespace

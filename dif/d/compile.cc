@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <unordered_set>
 
@@ -17,6 +16,7 @@
 #include "dif/d/syntax/print_tree.h"
 #include "dif/d/types/system_types.h"
 #include "dif/verify/verify.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::d {
 namespace {
@@ -255,9 +255,8 @@ class Compilation {
   /// A number alone stands for the probe that has it.
   Checked<dif::ProbeDescription> numbered(const ProbePattern& pattern) {
     const std::string& text = *pattern.text;
-    dif::ProbeId id{};
-    if (std::from_chars(text.data(), text.data() + text.size(), id.value).ec == std::errc()) {
-      if (auto named = environment_.probe_by_id(id)) return std::move(*named);
+    if (const auto id = parse_number<decltype(dif::ProbeId::value)>(text)) {
+      if (auto named = environment_.probe_by_id(dif::ProbeId{*id})) return std::move(*named);
     }
     return complain("D_PDESC_INVAL", pattern.at,
                     fmt::format("invalid probe identifier {}: no probe has it", text));

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "providers/functions/matching_functions.h"
 #include "vmm/arch/arch.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::providers {
 namespace {
@@ -41,12 +41,7 @@ std::string name_at(InstructionClass kind, std::uint64_t offset) {
 std::optional<std::uint64_t> offset_in(std::string_view name) {
   const std::size_t dash = name.find('-');
   if (dash == name.npos || !disasm::class_named(name.substr(0, dash))) return std::nullopt;
-  const std::string_view digits = name.substr(dash + 1);
-  std::uint64_t offset = 0;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), offset, 16);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return offset;
+  return parse_number<std::uint64_t>(name.substr(dash + 1), 16);
 }
 
 /// The instruction at the address, or the one that covers it; null when there is none.

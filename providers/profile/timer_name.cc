@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
+#include <algorithm>
 #include <optional>
 #include <string>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::providers {
 namespace {
@@ -61,20 +63,19 @@ Result<TimerName> parse_timer_name(std::string_view name) {
     return not_ours();
   }
 
-  std::uint64_t number = 0;
-  const auto [rest, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (problem == std::errc::invalid_argument) return not_ours();
-  const auto unit = unit_of(name.substr(static_cast<std::size_t>(rest - name.data())));
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  if (digits == 0) return not_ours();
+  const auto number = parse_number<std::uint64_t>(name.substr(0, digits));
+  const auto unit = unit_of(name.substr(digits));
   if (!unit) {
     return refused(
         "the suffix must be one of ns us ms s m h d hz (or nsec usec msec sec min hour day)");
   }
-  if (problem == std::errc::result_out_of_range ||
-      (*unit != 0 && number > UINT64_MAX / 2 / *unit)) {
+  if (!number || (*unit != 0 && *number > UINT64_MAX / 2 / *unit)) {
     return refused("the interval is too long");
   }
-  if (number == 0) return refused("the number must not be 0");
-  timer.interval = *unit == 0 ? kSecond / number : number * *unit;
+  if (*number == 0) return refused("the number must not be 0");
+  timer.interval = *unit == 0 ? kSecond / *number : *number * *unit;
   if (timer.interval < kShortestInterval) {
     return refused("timers fire at most 5000 times a second (every 200us)");
   }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 
 #include "vmm/base/check.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::providers {
 namespace {
@@ -19,13 +19,6 @@ std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
-}
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace
@@ -133,7 +126,7 @@ Result<PlaceCompiler::Native> PlaceCompiler::define(std::string_view name, std::
 /// Fills where a term begins; the type, where it has one.
 Result<std::optional<TypeId>> PlaceCompiler::root(std::string_view name,
                                                   PlaceValue::Term& term) const {
-  if (const auto number = number_of(name)) {
+  if (const auto number = parse_number<std::uint64_t>(name)) {
     term.number = *number;
     return std::optional<TypeId>();
   }
@@ -175,7 +168,8 @@ Result<std::optional<TypeId>> PlaceCompiler::root(std::string_view name,
         ArgumentSource::arrival_value(kFirstStart + static_cast<std::uint32_t>(name.back() - '0'));
     return std::optional<TypeId>();
   }
-  const auto parameter = name.starts_with("arg") ? number_of(name.substr(3)) : std::nullopt;
+  const auto parameter =
+      name.starts_with("arg") ? parse_number<std::uint64_t>(name.substr(3)) : std::nullopt;
   CHECK(parameter && *parameter < dif::kMaxProbeArguments && end_ != End::Return);
   term.source = end_ == End::Arrival
                     ? ArgumentSource::arrival_value(static_cast<std::uint32_t>(*parameter))

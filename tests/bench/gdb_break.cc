@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/unique_fd.h"
 
 namespace ringside::bench {
@@ -125,10 +125,9 @@ std::uint64_t count_stops(Stub& stub, std::string_view go_on) {
 }
 
 std::uint64_t parse(std::string_view text, int base) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value, base);
-  if (error != std::errc() || end != text.end()) give_up(fmt::format("bad number '{}'", text));
-  return value;
+  const auto value = parse_number<std::uint64_t>(text, base);
+  if (!value) give_up(fmt::format("bad number '{}'", text));
+  return *value;
 }
 
 }  // namespace

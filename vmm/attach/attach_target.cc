@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 #include "vmm/base/similar_name.h"
 
@@ -25,10 +25,8 @@ tl::unexpected<Error> no_target(std::string_view text, std::string_view why) {
 }
 
 std::optional<pid_t> parse_pid(std::string_view digits) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-  const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  return whole && pid > 0 ? std::optional(pid) : std::nullopt;
+  const auto pid = parse_number<pid_t>(digits);
+  return pid && *pid > 0 ? pid : std::nullopt;
 }
 
 /// The value of a URI's part: %41 is A (RFC 3986, section 2.1). Empty when it is malformed.
@@ -40,11 +38,10 @@ std::optional<std::string> decode_percent(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    unsigned byte = 0;
     if (text.size() < 3) return std::nullopt;
-    const auto [end, error] = std::from_chars(text.data() + 1, text.data() + 3, byte, 16);
-    if (error != std::errc() || end != text.data() + 3 || byte == 0) return std::nullopt;
-    decoded += static_cast<char>(byte);
+    const auto byte = parse_number<unsigned>(text.substr(1, 2), 16);
+    if (!byte || *byte == 0) return std::nullopt;
+    decoded += static_cast<char>(*byte);
     text.remove_prefix(3);
   }
   return decoded;

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
 #include "vmm/attach/process/host_process.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/own_folder.h"
 
 namespace ringside::vmm {
@@ -74,12 +74,11 @@ std::optional<pid_t> PauseMark::left_by() const {
   std::array<char, 64> text{};
   const ssize_t size = read(file.get(), text.data(), text.size());
   if (size <= 0) return std::nullopt;
-  const char* const end = text.data() + size;
-  pid_t pid = 0;
-  const auto [rest, status] = std::from_chars(text.data(), end, pid);
-  if (status != std::errc() || pid <= 0) return std::nullopt;
-  const bool lives = std::string_view(text.data(), end) == unique_name(pid, ' ');
-  return lives ? std::nullopt : std::optional(pid);
+  const std::string_view name(text.data(), static_cast<std::size_t>(size));
+  std::string_view rest = name;
+  const auto pid = take_number<pid_t>(rest);
+  if (!pid || *pid <= 0) return std::nullopt;
+  return name == unique_name(*pid, ' ') ? std::nullopt : pid;
 }
 
 }  // namespace ringside::vmm

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -41,11 +40,7 @@ std::string_view text_of(Bytes bytes) {
 }
 
 std::optional<std::size_t> hex_field(std::string_view header, std::size_t index) {
-  const std::string_view digits = header.substr(6 + index * 8, 8);
-  std::size_t value = 0;
-  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (end.ec != std::errc() || end.ptr != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return parse_number<std::size_t>(header.substr(6 + index * 8, 8), 16);
 }
 
 constexpr std::size_t kStep = 4;  // each part is padded to a multiple of it

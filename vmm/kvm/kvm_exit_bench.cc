@@ -12,13 +12,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "vmm/base/numbers.h"
 #include "vmm/kvm/host/identity_tables.h"
 #include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/kvm_vm.h"
@@ -217,10 +217,8 @@ Result<void> run(std::uint32_t exits, unsigned rounds) {
 }
 
 unsigned number(const char* word, unsigned otherwise) {
-  unsigned value = 0;
-  const std::string_view text(word);
-  const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
-  return done.ec == std::errc() && value != 0 ? value : otherwise;
+  const unsigned value = parse_number<unsigned>(word).value_or(0);
+  return value != 0 ? value : otherwise;
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <span>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/page_walk.h"
 
@@ -21,14 +21,6 @@ constexpr std::string_view kFirstKey = "OSRELEASE=";
 using arch::kPageSize;
 constexpr std::size_t kMaxNote = kPageSize;  // VMCOREINFO_BYTES is one page in every kernel
 constexpr std::size_t kNoteHeader = 24;      // ELF note: 3 words, name padded to 12
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text, int base) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 bool is_printable(char c) {
   return c == '\n' || (c >= 0x20 && c < 0x7f);

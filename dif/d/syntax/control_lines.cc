@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::d {
 namespace {
@@ -50,14 +51,9 @@ std::optional<bool> ControlLines::directive(std::string_view word, std::string_v
 }
 
 bool ControlLines::line_marker(std::string_view words) {
-  const std::string_view number = first_word(words);
-  int line = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), line);
-  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || line < 0 ||
-      line > 1'000'000'000) {
-    return malformed("#line number [\"file\"]");
-  }
-  state_.cursor.renumber(line);
+  const auto line = parse_number<int>(first_word(words));
+  if (!line || *line < 0 || *line > 1'000'000'000) return malformed("#line number [\"file\"]");
+  state_.cursor.renumber(*line);
   return true;
 }
 

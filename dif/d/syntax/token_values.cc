@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::d {
 namespace {
@@ -174,15 +175,14 @@ std::optional<Macro> TokenValues::macro(std::string_view written) {
     name.remove_prefix(1);
   }
   if (name[0] >= '0' && name[0] <= '9') {
-    std::size_t index = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
-    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) {
+    const auto index = parse_number<std::size_t>(name);
+    if (!index) {
       state_.stop("D_MACRO_OFLOW", fmt::format("macro argument {} is out of range", written));
       return std::nullopt;
     }
-    used_arguments_.insert(index);
-    if (index < state_.options.macro_arguments.size()) {
-      result.text = state_.options.macro_arguments[index];
+    used_arguments_.insert(*index);
+    if (*index < state_.options.macro_arguments.size()) {
+      result.text = state_.options.macro_arguments[*index];
       if (!result.is_string) take_as_string(result);
     } else if (state_.options.default_arguments) {
       result.text.assign(result.is_string ? 0 : 1, '0');

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm {
 namespace {
@@ -32,9 +33,7 @@ constexpr std::array<RegisterName, 22> kRegisterNames{{
 
 /// The digits that begin the text.
 std::optional<std::uint64_t> hexadecimal(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc() ? std::optional(value) : std::nullopt;
+  return take_number<std::uint64_t>(text, 16);
 }
 
 /// The number after `name`, where a word begins.

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/unique_fd.h"
 
 namespace ringside::vmm {
@@ -53,10 +53,8 @@ std::string link_target(const std::string& path) {
 }
 
 std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+  const auto number = parse_number<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// The entries of a folder that are numbers, in order; empty with errno when it cannot be read.

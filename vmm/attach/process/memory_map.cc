@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 #include "vmm/qemu/qmp.h"
 
@@ -47,11 +47,9 @@ bool take(std::string_view& text, std::string_view word) {
 }
 
 std::optional<std::uint64_t> take_address(std::string_view& text) {
-  std::uint64_t value = 0;
   if (text.size() < kAddressDigits) return std::nullopt;
-  const char* const end = text.data() + kAddressDigits;
-  if (std::from_chars(text.data(), end, value, 16).ptr != end) return std::nullopt;
-  text.remove_prefix(kAddressDigits);
+  const auto value = parse_number<std::uint64_t>(text.substr(0, kAddressDigits), 16);
+  if (value) text.remove_prefix(kAddressDigits);
   return value;
 }
 
@@ -208,13 +206,9 @@ Result<std::uint64_t> read_host_address(std::string_view answer, std::string_vie
   while (answer.ends_with('\n') || answer.ends_with('\r')) answer.remove_suffix(1);
   const std::string middle = fmt::format(" ({}) is 0x", backend);
   const std::size_t at = answer.find(middle);
-  std::uint64_t address = 0;
   if (at != std::string_view::npos) {
-    const std::string_view digits = answer.substr(at + middle.size());
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), address, 16);
-    const bool whole = error == std::errc() && end == digits.data() + digits.size();
-    if (whole && address != 0 && address % kPageSize == 0) return address;
+    const auto address = parse_number<std::uint64_t>(answer.substr(at + middle.size()), 16);
+    if (address && *address != 0 && *address % kPageSize == 0) return *address;
   }
   return refuse(fmt::format("'{:.100}'", printable(answer)));
 }

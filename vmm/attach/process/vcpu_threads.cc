@@ -5,11 +5,12 @@
 #include <linux/kvm.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <span>
 #include <thread>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm {
 namespace {
@@ -69,11 +70,7 @@ tl::unexpected<Error> unfit(const HostProcess& process, std::string_view why) {
 std::optional<unsigned> vcpu_number(const std::string& target) {
   constexpr std::string_view kPrefix = "anon_inode:kvm-vcpu:";
   if (!target.starts_with(kPrefix)) return std::nullopt;
-  unsigned number = 0;
-  const char* begin = target.data() + kPrefix.size();
-  const char* last = target.data() + target.size();
-  const auto [end, error] = std::from_chars(begin, last, number);
-  return error == std::errc() && end == last ? std::optional(number) : std::nullopt;
+  return parse_number<unsigned>(std::string_view(target).substr(kPrefix.size()));
 }
 
 std::set<unsigned> vcpu_numbers(const std::vector<HostProcess::Descriptor>& descriptors) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <string_view>
 #include <utility>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
@@ -106,25 +106,22 @@ bool is_of_libvirt(const Words& words) {
 }
 
 std::optional<std::uint64_t> parse_memory(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  std::string_view suffix = text;
+  const auto number = take_number<std::uint64_t>(suffix);
+  if (!number) return std::nullopt;
   constexpr std::string_view kSuffixes = "KMGT";
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
   const std::size_t place = suffix.empty() ? 1 : kSuffixes.find(upper(suffix.front()));
   const std::uint64_t unit = std::uint64_t{1} << (10 * (place + 1));
-  if (place == kSuffixes.npos || number == 0 || number > (std::uint64_t{1} << 50) / unit) {
+  if (place == kSuffixes.npos || *number == 0 || *number > (std::uint64_t{1} << 50) / unit) {
     return std::nullopt;
   }
-  return number * unit;
+  return *number * unit;
 }
 
 std::optional<unsigned> parse_count(const std::string& text) {
-  unsigned count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && count > 0 ? std::optional(count) : std::nullopt;
+  const auto count = parse_number<unsigned>(text);
+  return count && *count > 0 ? count : std::nullopt;
 }
 
 void read_qemu(VmmProgram& found, const Words& words) {

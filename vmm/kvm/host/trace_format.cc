@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstring>
+
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -14,9 +15,7 @@ std::optional<std::uint32_t> number_after(std::string_view text, std::string_vie
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + key.size());
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  std::uint32_t value = 0;
-  const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
-  return done.ec == std::errc() ? std::optional(value) : std::nullopt;
+  return take_number<std::uint32_t>(text);
 }
 
 }  // namespace

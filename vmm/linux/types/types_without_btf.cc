@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
@@ -221,12 +221,11 @@ std::optional<TaskOffsets> find_task_offsets(const GuestReader& kernel, GuestVir
 std::uint32_t system_running_of(std::string_view release) {
   constexpr std::uint32_t kBefore = 2, kNow = 3;
   constexpr unsigned kMajor = 5, kMinor = 16;  // of the first release with one more state
-  unsigned major = 0, minor = 0;
-  const auto [rest, error] =
-      std::from_chars(release.data(), release.data() + release.size(), major);
-  if (error != std::errc{} || rest == release.data() + release.size() || *rest != '.') return kNow;
-  (void)std::from_chars(rest + 1, release.data() + release.size(), minor);
-  const bool is_old = major < kMajor || (major == kMajor && minor < kMinor);
+  const auto major = take_number<unsigned>(release);
+  if (!major || !release.starts_with('.')) return kNow;
+  release.remove_prefix(1);
+  const unsigned minor = take_number<unsigned>(release).value_or(0);
+  const bool is_old = *major < kMajor || (*major == kMajor && minor < kMinor);
   return is_old ? kBefore : kNow;
 }
 
