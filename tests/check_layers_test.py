@@ -55,7 +55,7 @@ class CheckLayers(unittest.TestCase):
                 ("providers/tracepoint/a.cc", '"providers/provider.h"', "may not include providers"),
                 ("vmm/a.cc", '"vmm/qemu/a.h"', "vmm may not include vmm/qemu"),
                 ("vmm/qemu/a.cc", '"vmm/kvm/a.h"', "vmm/qemu may not include vmm/kvm"),
-                ("vmm/kvm/boot/a.cc", '"vmm/kvm/kvm_vm.h"', "boot may not include vmm/kvm"),
+                ("vmm/kvm/boot/a.cc", '"vmm/kvm/api/kvm_vm.h"', "boot may not include vmm/kvm"),
                 ("vmm/kvm/devices/a.cc", "<linux/kvm.h>", "stays inside vmm/kvm"),
                 ("cli/a.cc", '"vmm/kvm/kvm_machine.h"', "cli may not include vmm/kvm"),
                 ("cli/a.cc", "<linux/kvm.h>", "stays inside vmm/kvm"),

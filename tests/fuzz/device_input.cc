@@ -9,9 +9,8 @@
 #include "vmm/kvm/devices/acpi_pm.h"
 #include "vmm/kvm/devices/bus.h"
 #include "vmm/kvm/devices/cmos.h"
+#include "vmm/kvm/devices/end_ports.h"
 #include "vmm/kvm/devices/i8042.h"
-#include "vmm/kvm/devices/pvpanic.h"
-#include "vmm/kvm/devices/reset_control.h"
 #include "vmm/kvm/devices/testing/fakes.h"
 #include "vmm/kvm/devices/uart16550.h"
 
@@ -32,13 +31,13 @@ std::size_t width(U8 code) {
 
 void drive_ports(std::span<const std::byte> bytes) {
   FakeLine sci;
-  FakeEvents events;
+  GuestEnd guest_end = running_guest();
   std::uint64_t now = 0;
   Cmos cmos([&now] { return static_cast<std::time_t>(now); });
-  I8042 keyboard(events);
-  AcpiPm pm(sci, events, [&now] { return now; });
-  ResetControl reset(events);
-  Pvpanic pvpanic(events);
+  I8042 keyboard(guest_end);
+  AcpiPm pm(sci, guest_end, [&now] { return now; });
+  ResetControl reset(guest_end);
+  Pvpanic pvpanic(guest_end);
   Bus bus;
   CHECK(bus.add(kCmos, Cmos::kPorts, cmos) && bus.add(kKeyboard, I8042::kPorts, keyboard));
   CHECK(bus.add(kPm1Event, AcpiPm::kPorts, pm) && bus.add(kReset, ResetControl::kPorts, reset));
@@ -62,7 +61,6 @@ void drive_ports(std::span<const std::byte> bytes) {
     }
     const std::uint64_t events_now = read_from(pm, 0, 4);
     CHECK(sci.level() == ((events_now & (events_now >> 16) & 0xffff) != 0));
-    events.ends.clear();
   }
   CHECK((read_from(keyboard, 4) & 2) == 0);
 }

@@ -11,7 +11,6 @@
 #include "vmm/base/check.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/qemu/gdb_remote.h"
-#include "vmm/qemu/qemu_end.h"
 #include "vmm/qemu/qmp.h"
 
 namespace ringside::fuzz {

@@ -1,6 +1,6 @@
 // One packed stream of gzip, bzip2, xz or lzma, unpacked by its library a piece at a time, so that
 // neither the whole output has to be kept nor its size be known. Used to unpack kernels (unpack.h)
-// and to find the end of an initrd's parts (vmm/kvm/initrd_parts.h). The bytes are a file of the
+// and to find the end of an initrd's parts (vmm/kvm/initrd.h). The bytes are a file of the
 // user's: all that a library says of sizes is bounded by the caller's buffers. Does not: zstd and
 // lz4, whose frames give their length.
 #pragma once

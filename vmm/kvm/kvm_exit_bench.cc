@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "vmm/base/numbers.h"
+#include "vmm/kvm/api/kvm_system.h"
+#include "vmm/kvm/api/kvm_vm.h"
 #include "vmm/kvm/host/identity_tables.h"
-#include "vmm/kvm/kvm_system.h"
-#include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/testing/mini_guest.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 #include "vmm/vcpu_exits.h"

@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "vmm/guest_memory.h"
+#include "vmm/kvm/api/kvm_system.h"
+#include "vmm/kvm/api/kvm_vm.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/kvm/devices/bus.h"
-#include "vmm/kvm/guest_end.h"
-#include "vmm/kvm/kvm_system.h"
-#include "vmm/kvm/kvm_vm.h"
-#include "vmm/kvm/ram_slots.h"
+#include "vmm/kvm/devices/guest_end.h"
 #include "vmm/kvm/vcpu/exit_subscription.h"
 #include "vmm/kvm/vcpu/gate.h"
 #include "vmm/kvm/vcpu/vcpu.h"

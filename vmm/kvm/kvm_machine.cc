@@ -8,15 +8,15 @@
 
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kernel_file/kernel_file.h"
+#include "vmm/kvm/api/kvm_system.h"
 #include "vmm/kvm/board.h"
 #include "vmm/kvm/boot/acpi_tables.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/host/kvm_fitness.h"
-#include "vmm/kvm/initrd_file.h"
+#include "vmm/kvm/initrd.h"
 #include "vmm/kvm/kvm_exits.h"
 #include "vmm/kvm/kvm_guest.h"
-#include "vmm/kvm/kvm_system.h"
 #include "vmm/kvm/serial_peers.h"
 
 namespace ringside::vmm::kvm {

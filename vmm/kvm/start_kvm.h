@@ -10,7 +10,7 @@
 #include "vmm/base/result.h"
 #include "vmm/guest_config.h"
 #include "vmm/kernel_file/kernel_choice.h"
-#include "vmm/kvm/devices/disk_config.h"
+#include "vmm/kvm/devices/disk_file.h"
 
 namespace ringside::vmm {
 

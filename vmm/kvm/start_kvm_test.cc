@@ -6,8 +6,8 @@
 #include <fstream>
 #include <limits>
 
-#include "vmm/kvm/initrd_file.h"
-#include "vmm/kvm/kvm_system.h"
+#include "vmm/kvm/api/kvm_system.h"
+#include "vmm/kvm/initrd.h"
 
 namespace ringside::vmm {
 namespace {

@@ -1,6 +1,6 @@
-#include "vmm/qemu/qemu_end.h"
-
 #include <gtest/gtest.h>
+
+#include "vmm/qemu/qmp.h"
 
 namespace ringside::vmm {
 namespace {

@@ -12,7 +12,6 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine.h"
 #include "vmm/qemu/child_process.h"
-#include "vmm/qemu/qemu_end.h"
 #include "vmm/qemu/qmp.h"
 #include "vmm/text_tail.h"
 

@@ -12,6 +12,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
+#include "vmm/machine.h"
 #include "vmm/qemu/peer_socket.h"
 
 namespace ringside::vmm {
@@ -63,6 +64,22 @@ class QmpClient {
   std::size_t searched_ = 0;  // of pending_: no line ends before
   std::deque<QmpEvent> events_;
   std::uint64_t last_id_ = 0;
+};
+
+/// How a guest ended: collects QEMU's events, and decides once QEMU has ended.
+/// Pure. Used by QemuWatcher.
+class QemuEnd {
+ public:
+  /// Remembers what matters of one event (QEMU docs: interop/qemu-qmp-ref, "SHUTDOWN").
+  void note(const QmpEvent& event);
+  /// `console`: the last of the guest's console. A kernel that panics resets the machine just as a
+  /// reboot does; only the console tells them apart. A guest that prints the first line of a panic
+  /// and reboots counts as panicked.
+  MachineState judge(std::string_view console) const;
+
+ private:
+  bool panicked_ = false;
+  std::string shutdown_reason_;  // of the last SHUTDOWN; empty before
 };
 
 }  // namespace ringside::vmm

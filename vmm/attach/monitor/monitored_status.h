@@ -21,7 +21,7 @@
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine.h"
-#include "vmm/qemu/qemu_end.h"
+#include "vmm/qemu/qmp.h"
 #include "vmm/stop_times.h"
 
 namespace ringside::vmm {

@@ -1,5 +1,5 @@
 // Writes the data that boot protocols put into the first megabyte for the kernel, each at its place
-// in layout.h. Used by boot.cc and multiboot.cc. All write plain RAM and fail only where there is
+// in layout.h. Used by boot.cc. All write plain RAM and fail only where there is
 // none.
 #pragma once
 

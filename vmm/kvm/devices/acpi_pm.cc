@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/devices/device.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -25,9 +25,8 @@ std::uint32_t timer_value(std::uint64_t nanoseconds) {
 
 }  // namespace
 
-AcpiPm::AcpiPm(InterruptLine& sci, MachineEvents& events,
-               std::function<std::uint64_t()> nanoseconds)
-    : sci_(sci), events_(events), nanoseconds_(std::move(nanoseconds)) {}
+AcpiPm::AcpiPm(InterruptLine& sci, GuestEnd& guest_end, std::function<std::uint64_t()> nanoseconds)
+    : sci_(sci), guest_end_(guest_end), nanoseconds_(std::move(nanoseconds)) {}
 
 std::uint64_t AcpiPm::steady_nanoseconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -79,7 +78,7 @@ void AcpiPm::write(std::uint64_t offset, std::span<const std::byte> data) {
     }
     update_line();
   }
-  if (off) events_.guest_ended(MachineState::PoweredOff);
+  if (off) guest_end_.guest_ended(MachineState::PoweredOff);
 }
 
 }  // namespace ringside::vmm::kvm

@@ -11,6 +11,8 @@
 #include <mutex>
 
 #include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/guest_end.h"
+#include "vmm/kvm/devices/interrupt_pins.h"
 
 namespace ringside::vmm::kvm {
 
@@ -19,7 +21,7 @@ class AcpiPm final : public Device {
   static constexpr std::uint64_t kPorts = 12;
 
   /// `nanoseconds` is a clock that never goes back, for the timer.
-  AcpiPm(InterruptLine& sci, MachineEvents& events,
+  AcpiPm(InterruptLine& sci, GuestEnd& guest_end,
          std::function<std::uint64_t()> nanoseconds = steady_nanoseconds);
 
   void press_power_button();
@@ -33,7 +35,7 @@ class AcpiPm final : public Device {
 
   std::mutex mutex_;
   InterruptLine& sci_;
-  MachineEvents& events_;
+  GuestEnd& guest_end_;
   const std::function<std::uint64_t()> nanoseconds_;
   std::uint16_t status_ = 0, enable_ = 0, control_ = 0;
 };

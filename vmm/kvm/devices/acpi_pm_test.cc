@@ -12,23 +12,23 @@ constexpr std::uint64_t kPmStatus = 0, kEnable = 2, kControl = 4, kTimer = 8;
 class Pm : public testing::Test {
  protected:
   FakeLine sci_;
-  FakeEvents events_;
+  GuestEnd guest_end_ = running_guest();
   std::uint64_t now_ = 0;
-  AcpiPm pm_{sci_, events_, [this] { return now_; }};
+  AcpiPm pm_{sci_, guest_end_, [this] { return now_; }};
 };
 
 TEST_F(Pm, SleepEnablePowersOff) {
   write_to(pm_, kControl, 5 << 10, 2);
-  EXPECT_TRUE(events_.ends.empty()) << "a type alone is not a sleep";
+  EXPECT_EQ(guest_end_.state(), MachineState::Running) << "a type alone is not a sleep";
   EXPECT_EQ(read_from(pm_, kControl, 2), (5u << 10) | 1);
   write_to(pm_, kControl, (5 << 10) | (1 << 13), 2);
-  EXPECT_EQ(events_.ends, std::vector{MachineState::PoweredOff});
+  EXPECT_EQ(guest_end_.state(), MachineState::PoweredOff);
   EXPECT_EQ(read_from(pm_, kControl, 2) & (1 << 13), 0u) << "reads as 0";
 }
 
 TEST_F(Pm, SleepEnableByBytesPowersOffAsWell) {
   write_to(pm_, kControl + 1, 0x34);
-  EXPECT_EQ(events_.ends, std::vector{MachineState::PoweredOff});
+  EXPECT_EQ(guest_end_.state(), MachineState::PoweredOff);
 }
 
 TEST_F(Pm, ThePowerButtonInterruptsWhenEnabledUntilItIsCleared) {
@@ -58,7 +58,7 @@ TEST_F(Pm, WhatIsNotARegisterReadsAsAllOnes) {
   EXPECT_EQ(read_from(pm_, 6, 2), 0xffffu);
   EXPECT_EQ(read_from(pm_, 8, 8) >> 32, 0xffff'ffffu);
   write_to(pm_, 0, UINT64_MAX, 8);
-  EXPECT_EQ(events_.ends.size(), 1u);
+  EXPECT_EQ(guest_end_.state(), MachineState::PoweredOff);
 }
 
 }  // namespace

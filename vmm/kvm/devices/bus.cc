@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/devices/device.h"
 
 namespace ringside::vmm::kvm {
 

@@ -12,7 +12,7 @@
 #include <functional>
 #include <mutex>
 
-#include "vmm/kvm/devices/byte_device.h"
+#include "vmm/kvm/devices/device.h"
 
 namespace ringside::vmm::kvm {
 

@@ -1,11 +1,10 @@
-#include "vmm/kvm/devices/disk_lock.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
 #include <initializer_list>
 
+#include "vmm/kvm/devices/disk_file.h"
 #include "vmm/kvm/devices/testing/temporary_disk.h"
 
 namespace ringside::vmm::kvm {

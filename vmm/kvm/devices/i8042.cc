@@ -47,7 +47,7 @@ void I8042::write_byte(std::uint64_t offset, std::uint8_t value) {
     if (offset == kCommandPort) reset = command(value);
     if (offset == kDataPort) reset = data(value);
   }
-  if (reset) events_.guest_ended(MachineState::Rebooted);
+  if (reset) guest_end_.guest_ended(MachineState::Rebooted);
 }
 
 void I8042::answer(std::uint8_t value) {

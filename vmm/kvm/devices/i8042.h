@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "vmm/kvm/devices/byte_device.h"
+#include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/guest_end.h"
 
 namespace ringside::vmm::kvm {
 
@@ -17,7 +18,7 @@ class I8042 final : public ByteDevice {
  public:
   static constexpr std::uint64_t kPorts = 5;
 
-  explicit I8042(MachineEvents& events) : events_(events) {}
+  explicit I8042(GuestEnd& guest_end) : guest_end_(guest_end) {}
 
  private:
   std::uint8_t read_byte(std::uint64_t offset) override;
@@ -28,7 +29,7 @@ class I8042 final : public ByteDevice {
   bool data(std::uint8_t value);
 
   std::mutex mutex_;
-  MachineEvents& events_;
+  GuestEnd& guest_end_;
   std::uint8_t output_ = 0;     // the output buffer
   std::uint8_t status_ = 0x14;  // the self-test passed, the keyboard is not locked
   std::uint8_t command_byte_ = 0;

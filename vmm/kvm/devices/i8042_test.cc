@@ -16,25 +16,25 @@ class Keyboard : public testing::Test {
     EXPECT_EQ(read_from(controller_, kCommand) & 3, 1u) << "an answer, and nothing to wait for";
     return read_from(controller_, kControllerData);
   }
-  FakeEvents events_;
-  I8042 controller_{events_};
+  GuestEnd guest_end_ = running_guest();
+  I8042 controller_{guest_end_};
 };
 
 TEST_F(Keyboard, ThePulseOfTheResetLineEndsTheGuest) {
   write_to(controller_, kCommand, 0xff);
-  EXPECT_TRUE(events_.ends.empty());
+  EXPECT_EQ(guest_end_.state(), MachineState::Running);
   write_to(controller_, kCommand, 0xfe);
-  EXPECT_EQ(events_.ends, std::vector{MachineState::Rebooted});
+  EXPECT_EQ(guest_end_.state(), MachineState::Rebooted);
 }
 
 TEST_F(Keyboard, TheOutputPortsResetBitEndsTheGuest) {
   write_to(controller_, kCommand, 0xd1);
   write_to(controller_, kControllerData, 0xdf);
-  EXPECT_TRUE(events_.ends.empty());
+  EXPECT_EQ(guest_end_.state(), MachineState::Running);
   EXPECT_EQ(asked(0xd0), 0xdfu);
   write_to(controller_, kCommand, 0xd1);
   write_to(controller_, kControllerData, 0xfe);
-  EXPECT_EQ(events_.ends, std::vector{MachineState::Rebooted});
+  EXPECT_EQ(guest_end_.state(), MachineState::Rebooted);
 }
 
 TEST_F(Keyboard, NobodyWaitsForIt) {

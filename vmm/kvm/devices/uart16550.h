@@ -15,7 +15,8 @@
 #include <mutex>
 #include <span>
 
-#include "vmm/kvm/devices/byte_device.h"
+#include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/interrupt_pins.h"
 
 namespace ringside::vmm::kvm {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/devices/device.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -1,6 +1,6 @@
 // A disk: the virtio block device (VIRTIO Version 1.2, section 5.2) over a raw file. Reads, writes,
 // flushes and tells its id. Data moves between the file and guest memory without a copy of ours.
-// One queue. The device's worker (virtio_worker.h) finishes a request before it takes the next: the
+// One queue. The device's worker (VirtioWorker) finishes a request before it takes the next: the
 // page cache answers most at once, and the guest's block layer makes large requests to a slow disk.
 // Does not: discard, write zeroes, or let the guest switch the cache mode.
 #pragma once

@@ -12,8 +12,8 @@
 #include "vmm/base/check.h"
 #include "vmm/kvm/devices/testing/fake_driver.h"
 #include "vmm/kvm/devices/virtio_block.h"
+#include "vmm/kvm/devices/virtio_device.h"
 #include "vmm/kvm/devices/virtio_mmio.h"
-#include "vmm/kvm/devices/virtio_worker.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -1,19 +1,24 @@
 // The common part of virtio devices: their queues, from the driver's DRIVER_OK to the device's
 // reset, under one lock, and the loop that serves a queue (VIRTIO Version 1.2, sections 2 and 3).
 // A device describes itself and answers one chain at a time; the transport (virtio_mmio.h) does the
-// rest. How to add one: as device.h says, with this class as its base.
-// Threads: notify() on the device's worker or a vCPU, start() and stop() on a vCPU. The lock order
-// is transport, device, signals.
+// rest. VirtioWorker is the thread that serves it. How to add one: as device.h says, with this
+// class as its base. Threads: notify() on the device's worker or a vCPU, start() and stop() on a
+// vCPU. The lock order is transport, device, signals.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "vmm/base/result.h"
+#include "vmm/base/unique_fd.h"
 #include "vmm/kvm/devices/virtqueue.h"
 
 namespace ringside::vmm::kvm {
@@ -75,6 +80,32 @@ class VirtioDevice {
   std::atomic<bool> stopping_ = false;  // stop() waits for one chain, not for a queue of them
   std::vector<std::optional<Virtqueue>> queues_;
   VirtioSignals* signals_ = nullptr;
+};
+
+/// The thread of one virtio device. It waits for notifications on an eventfd and serves the
+/// device's queues, so that a vCPU goes on while its disk works. Made before the guest runs, ends
+/// after it. An eventfd and not a condition variable: KVM can write it itself (KVM_IOEVENTFD),
+/// without the vCPU leaving the kernel.
+class VirtioWorker {
+ public:
+  /// Starts the thread, in the sandbox (sandbox.h). `device` must outlive the worker. Io when the
+  /// host has no descriptor or thread left.
+  static Result<std::unique_ptr<VirtioWorker>> create(VirtioDevice& device);
+  ~VirtioWorker();
+
+  /// Makes the thread look at the device's queues. Cheap: one write.
+  void kick();
+  /// The eventfd that kick() writes; stays the worker's.
+  int event_fd() const { return event_.get(); }
+
+ private:
+  VirtioWorker(VirtioDevice& device, UniqueFd event) : device_(device), event_(std::move(event)) {}
+  void run();
+
+  VirtioDevice& device_;
+  UniqueFd event_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;
 };
 
 }  // namespace ringside::vmm::kvm

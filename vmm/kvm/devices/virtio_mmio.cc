@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/devices/device.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -4,7 +4,7 @@
 // Registers are 32 bits wide and take no other access; the configuration space takes any.
 // Does not: have shared memory regions, queue reset, or a configuration that changes (so
 // ConfigGeneration stays 0).
-// A notification goes to `kick` when there is one (virtio_worker.h), else the vCPU that wrote it
+// A notification goes to `kick` when there is one (VirtioWorker), else the vCPU that wrote it
 // serves a part of the queue. KVM may catch writes to kQueueNotify itself (KVM_IOEVENTFD).
 // A driver that breaks a rule is asked to reset the device (2.1.2). `complain` is told the rule,
 // once in the device's life, because a driver that does not look waits for ever.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/interrupt_pins.h"
 #include "vmm/kvm/devices/virtio_device.h"
 
 namespace ringside::vmm::kvm {

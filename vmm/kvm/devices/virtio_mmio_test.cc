@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "vmm/kvm/devices/testing/fake_driver.h"
+#include "vmm/kvm/devices/virtio_device.h"
 #include "vmm/kvm/devices/virtio_rng.h"
-#include "vmm/kvm/devices/virtio_worker.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -11,13 +11,17 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/bytes.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::vmm::kvm {
+
 namespace {
 
 using Kind = VcpuEvent::Kind;
@@ -236,6 +240,83 @@ std::uint64_t TscOfTime::at(std::uint64_t ns, const Moment& now) const {
   const std::uint64_t age = now.ns - std::max(ns, first_.ns);
   return now.tsc -
          static_cast<std::uint64_t>(Wide{age} * (now.tsc - first_.tsc) / (now.ns - first_.ns));
+}
+
+void PerfRing::copy(std::uint64_t at, std::span<std::byte> to) const {
+  const std::size_t begin = at % data_.size();
+  const std::size_t first = std::min(to.size(), data_.size() - begin);
+  std::memcpy(to.data(), data_.data() + begin, first);
+  std::memcpy(to.data() + first, data_.data(), to.size() - first);
+}
+
+std::optional<PerfRing::Sample> PerfRing::next() {
+  constexpr std::size_t kHeader = sizeof(perf_event_header), kRaw = kHeader + 12;
+  // SAFETY: the kernel writes data_head after the records before it, and reads data_tail before it
+  // writes over them (man perf_event_open): an acquire and a release.
+  const std::uint64_t head = __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);
+  std::uint64_t tail = page_->data_tail;
+  while (head - tail >= kHeader) {
+    perf_event_header header;
+    copy(tail, std::as_writable_bytes(std::span(&header, 1)));
+    if (header.size < kHeader || header.size > head - tail) break;  // not as documented: give up
+    const auto record =
+        std::span(record_).first(std::min<std::size_t>(header.size, record_.size()));
+    copy(tail, record);
+    tail += header.size;
+    __atomic_store_n(&page_->data_tail, tail, __ATOMIC_RELEASE);
+    if (header.type == PERF_RECORD_LOST) {
+      lost_ += load_within<std::uint64_t>(record, kHeader + 8).value_or(0);
+    }
+    if (header.type != PERF_RECORD_SAMPLE || record.size() < kRaw) continue;
+    const std::size_t size = load_at<std::uint32_t>(record, kRaw - 4);
+    return Sample{load_at<std::uint64_t>(record, kHeader),
+                  record.subspan(kRaw, std::min(size, record.size() - kRaw))};
+  }
+  if (head != tail) __atomic_store_n(&page_->data_tail, head, __ATOMIC_RELEASE);
+  return std::nullopt;
+}
+
+namespace {
+
+/// The number after the first `key` of `text`.
+std::optional<std::uint32_t> number_after(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return take_number<std::uint32_t>(text);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> TraceField::read(std::span<const std::byte> record) const {
+  if (offset > record.size() || size > record.size() - offset) return std::nullopt;
+  std::uint64_t value = 0;
+  std::memcpy(&value, record.data() + offset, size);
+  return value;
+}
+
+Result<std::uint32_t> trace_id(std::string_view format) {
+  const auto id = number_after(format, "ID:");
+  if (!id) return fail(ErrorCode::Invalid, "the format of a tracepoint has no ID");
+  return *id;
+}
+
+Result<TraceField> trace_field(std::string_view format, std::string_view name) {
+  // "\tfield:unsigned long rax;\toffset:16;\tsize:8;\tsigned:0;"
+  for (std::size_t at = 0; at < format.size();) {
+    const std::string_view line = format.substr(at, format.find('\n', at) - at);
+    at += line.size() + 1;
+    const std::size_t begin = line.find("field:"), end = line.find(';');
+    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) continue;
+    const std::string_view declared = line.substr(begin, end - begin);
+    if (declared.substr(declared.find_last_of(" *:") + 1) != name) continue;
+    const auto offset = number_after(line, "offset:"), size = number_after(line, "size:");
+    const bool fits = size && (*size == 1 || *size == 2 || *size == 4 || *size == 8);
+    if (offset && fits) return TraceField{*offset, *size};
+    return fail(ErrorCode::Invalid, fmt::format("a tracepoint's field '{}' is no number", name));
+  }
+  return fail(ErrorCode::NotFound, fmt::format("a tracepoint has no field '{}'", name));
 }
 
 }  // namespace ringside::vmm::kvm

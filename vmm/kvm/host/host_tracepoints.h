@@ -14,23 +14,71 @@
 // drain() runs before fire context, on the same thread.
 #pragma once
 
+#include <linux/perf_event.h>
+
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
-#include "vmm/kvm/host/perf_ring.h"
-#include "vmm/kvm/host/trace_format.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::vmm::kvm {
+
+// The layout of a host tracepoint's record, from its format file in tracefs (Linux
+// Documentation/trace/events.rst, section 2). The host's kernel writes it; it is not hostile, but
+// fields come and go with versions.
+
+/// Where an unsigned field of 1, 2, 4 or 8 bytes lies in the record.
+struct TraceField {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+
+  /// Empty when the record is too short for it.
+  std::optional<std::uint64_t> read(std::span<const std::byte> record) const;
+};
+
+/// The "ID:" line.
+Result<std::uint32_t> trace_id(std::string_view format);
+/// NotFound when the format has no such field, Invalid when it is no number of a size above.
+Result<TraceField> trace_field(std::string_view format, std::string_view name);
+
+/// The reader's side of a perf event's ring: records between data_tail and data_head of the mapped
+/// page (linux/perf_event.h, struct perf_event_mmap_page; man perf_event_open). Events sampled with
+/// PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, nothing else.
+/// One reader at a time. Does not own the mapping. Allocates nothing.
+class PerfRing {
+ public:
+  /// `data`: the ring itself, a power of two of bytes.
+  PerfRing(perf_event_mmap_page& page, std::span<const std::byte> data)
+      : page_(&page), data_(data) {}
+
+  struct Sample {
+    std::uint64_t time = 0;
+    std::span<const std::byte> raw;  // valid until the next call; cut when too long
+  };
+  /// The next sample, if there is one; skips records of other kinds.
+  std::optional<Sample> next();
+  /// Samples that found no room, as far as the kernel has reported them. Only grows.
+  std::uint64_t lost() const { return lost_; }
+
+ private:
+  void copy(std::uint64_t at, std::span<std::byte> to) const;
+
+  perf_event_mmap_page* page_;
+  std::span<const std::byte> data_;
+  std::array<std::byte, 512> record_;  // whole here, however it lies around the ring's end
+  std::uint64_t lost_ = 0;
+};
 
 /// An event with its own time, in nanoseconds of CLOCK_MONOTONIC_RAW.
 struct HostEvent {

@@ -12,8 +12,23 @@
 namespace ringside::vmm::kvm {
 
 /// kernel_gs_base: an MSR, which neither of the two has.
-Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs, std::uint64_t kernel_gs_base);
+inline Registers to_registers(const kvm_regs& regs, const kvm_sregs& sregs,
+                              std::uint64_t kernel_gs_base) {
+  Registers r;
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) r.field = regs.field;
+#define ARCH_SEGMENT(field, D, n, saved, w, gdb, b, kvm) r.field = kvm;
+#define ARCH_BASE(field, D, n, gdb, b, kvm) r.field = kvm;
+#define ARCH_CONTROL(field, gdb, b, kvm) r.field = kvm;
+#include "vmm/arch/x86_64/registers.def"
+  return r;
+}
+
 /// The general registers, rip and rflags, which is all that kvm_regs has.
-kvm_regs to_kvm_regs(const Registers& registers);
+inline kvm_regs to_kvm_regs(const Registers& r) {
+  kvm_regs regs{};
+#define ARCH_REGISTER(field, code, D, n, saved, w, gdb, b) regs.field = r.field;
+#include "vmm/arch/x86_64/registers.def"
+  return regs;
+}
 
 }  // namespace ringside::vmm::kvm

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "vmm/kvm/kvm_system.h"
+#include "vmm/kvm/api/kvm_system.h"
 #include "vmm/kvm/testing/mini_guest.h"
 #include "vmm/vcpu_exits.h"
 

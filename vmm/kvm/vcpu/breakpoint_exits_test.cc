@@ -1,7 +1,6 @@
-#include "vmm/kvm/vcpu/breakpoint_exits.h"
-
 #include <gtest/gtest.h>
 
+#include "vmm/kvm/vcpu/exit_handlers.h"
 #include "vmm/kvm/vcpu/fakes_for_tests.h"
 
 namespace ringside::vmm::kvm {
@@ -15,8 +14,8 @@ class BreakpointExitsTest : public ::testing::Test {
   explicit BreakpointExitsTest(TrapRoute route = TrapRoute::Intercepted)
       : traps_(fakes_.kvm, route, fakes_.guest_end),
         breakpoints_(fakes_.ram, {route, true, false, false}),
-        step_over_({fakes_.kvm, fakes_.memory, fakes_.exit, entry_, traps_, gate_, breakpoints_,
-                    fakes_.guest_end},
+        step_over_({fakes_.kvm, fakes_.memory, fakes_.exit, entry_.entry(), traps_, gate_,
+                    breakpoints_, fakes_.guest_end},
                    false),
         exits_(fakes_.exit, breakpoints_, fakes_.subscription, step_over_, traps_) {
     fakes_.put(0x1000, {0x90, 0x90});

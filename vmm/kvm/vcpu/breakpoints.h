@@ -27,8 +27,8 @@
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
+#include "vmm/kvm/api/kvm_vcpu.h"
 #include "vmm/kvm/vcpu/trap_route.h"
-#include "vmm/kvm/vcpu/vcpu_calls.h"
 
 namespace ringside::vmm::kvm {
 

@@ -55,7 +55,7 @@ std::size_t nop_length(const Code& code) {
   return at + 3 + (has_sib ? 1 : 0) + (mode == 1 ? 1 : 0) + (disp32 ? 4 : 0);
 }
 
-bool push(Registers& r, std::uint64_t value, StackAccess& stack) {
+bool push(Registers& r, std::uint64_t value, VcpuStack& stack) {
   if (!stack.store(GuestVirt(r.rsp - 8), value)) return false;
   r.rsp -= 8;
   return true;
@@ -100,7 +100,7 @@ Emulated move(const Code& code, Registers& r) {
   return advance(r, 3);
 }
 
-Emulated with_rex(const Code& code, Registers& r, StackAccess& stack) {
+Emulated with_rex(const Code& code, Registers& r, VcpuStack& stack) {
   const std::uint8_t opcode = code[1];
   if (opcode >= 0x50 && opcode < 0x58) {  // push
     const unsigned number = (opcode & 7u) | (code[0] & 1u) << 3;
@@ -114,7 +114,7 @@ Emulated with_rex(const Code& code, Registers& r, StackAccess& stack) {
 
 }  // namespace
 
-Emulated emulate(std::span<const std::byte> bytes, Registers& r, StackAccess& stack) {
+Emulated emulate(std::span<const std::byte> bytes, Registers& r, VcpuStack& stack) {
   const Code code(bytes);
   // A guest that steps itself must get its trap.
   if (bytes.empty() || (r.rflags & kTrapFlag) != 0) return Emulated::NotSimple;

@@ -7,21 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/address.h"
+#include "vmm/kvm/vcpu/vcpu_memory.h"
 
 namespace ringside::vmm::kvm {
-
-/// The stack as the instruction would see it. Both functions fail where it would fault.
-class StackAccess {
- public:
-  virtual ~StackAccess() = default;
-  virtual std::optional<std::uint64_t> load(GuestVirt at) = 0;
-  virtual bool store(GuestVirt at, std::uint64_t value) = 0;
-};
 
 enum class Emulated : std::uint8_t {
   Done,       // `registers` are those after it
@@ -31,6 +22,6 @@ enum class Emulated : std::uint8_t {
 
 /// `code`: the instruction's bytes and what follows, as far as they could be read. Changes
 /// `registers` and the stack as the instruction does.
-Emulated emulate(std::span<const std::byte> code, Registers& registers, StackAccess& stack);
+Emulated emulate(std::span<const std::byte> code, Registers& registers, VcpuStack& stack);
 
 }  // namespace ringside::vmm::kvm

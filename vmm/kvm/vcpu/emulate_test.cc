@@ -2,27 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <vector>
+
+#include "vmm/kvm/vcpu/fakes_for_tests.h"
 
 namespace ringside::vmm::kvm {
 namespace {
-
-class FakeStack final : public StackAccess {
- public:
-  std::optional<std::uint64_t> load(GuestVirt at) override {
-    const auto found = words.find(at.raw());
-    if (found == words.end()) return std::nullopt;
-    return found->second;
-  }
-  bool store(GuestVirt at, std::uint64_t value) override {
-    if (!writable) return false;
-    words[at.raw()] = value;
-    return true;
-  }
-  std::map<std::uint64_t, std::uint64_t> words;
-  bool writable = true;
-};
 
 class EmulatedInstructions : public ::testing::Test {
  protected:
@@ -30,12 +15,16 @@ class EmulatedInstructions : public ::testing::Test {
     r.rip = 0x1000;
     r.rsp = 0x8000;
     r.rflags = 0x202;
+    r.cs = 0x10;
   }
   Emulated execute(const std::vector<std::uint8_t>& code) {
     return emulate(std::as_bytes(std::span(code)), r, stack);
   }
+  std::uint64_t word(std::uint64_t at) { return stack.load(GuestVirt(at)).value(); }
+
+  VcpuFakes fakes;
   Registers r;
-  FakeStack stack;
+  VcpuStack stack{fakes.memory, r};
 };
 
 TEST_F(EmulatedInstructions, StepsOverEveryFormOfNop) {
@@ -67,8 +56,8 @@ TEST_F(EmulatedInstructions, PushesLowAndHighRegisters) {
   EXPECT_EQ(execute({0x55}), Emulated::Done);
   EXPECT_EQ(execute({0x41, 0x54}), Emulated::Done);
 
-  EXPECT_EQ(stack.words[0x7ff8], 0x1111u);
-  EXPECT_EQ(stack.words[0x7ff0], 0x2222u);
+  EXPECT_EQ(word(0x7ff8), 0x1111u);
+  EXPECT_EQ(word(0x7ff0), 0x2222u);
   EXPECT_EQ(r.rsp, 0x7ff0u);
   EXPECT_EQ(r.rip, 0x1003u);
 }
@@ -76,15 +65,15 @@ TEST_F(EmulatedInstructions, PushesLowAndHighRegisters) {
 TEST_F(EmulatedInstructions, PushingRspPushesItsOldValue) {
   EXPECT_EQ(execute({0x54}), Emulated::Done);
 
-  EXPECT_EQ(stack.words[0x7ff8], 0x8000u);
+  EXPECT_EQ(word(0x7ff8), 0x8000u);
 }
 
 TEST_F(EmulatedInstructions, APushThatCannotBeWrittenChangesNothing) {
-  stack.writable = false;
+  r.rsp = 0x20000;  // no RAM is there
 
   EXPECT_EQ(execute({0x55}), Emulated::NotSimple);
 
-  EXPECT_EQ(r.rsp, 0x8000u);
+  EXPECT_EQ(r.rsp, 0x20000u);
   EXPECT_EQ(r.rip, 0x1000u);
 }
 
@@ -124,7 +113,7 @@ TEST_F(EmulatedInstructions, TellsBorrowAndOverflowApart) {
 }
 
 TEST_F(EmulatedInstructions, ReturnsToWhatTheStackSays) {
-  stack.words[0x8000] = 0xffff'ffff'8100'0000;
+  ASSERT_TRUE(stack.store(GuestVirt(0x8000), 0xffff'ffff'8100'0000));
 
   EXPECT_EQ(execute({0xc3}), Emulated::Done);
 
@@ -137,7 +126,7 @@ TEST_F(EmulatedInstructions, PushesTheFlagsAsTheGuestSeesThem) {
 
   EXPECT_EQ(execute({0x9c}), Emulated::Done);
 
-  EXPECT_EQ(stack.words[0x7ff8], 0x246u);
+  EXPECT_EQ(word(0x7ff8), 0x246u);
 }
 
 TEST_F(EmulatedInstructions, AHaltIsToldToTheCaller) {

@@ -1,6 +1,6 @@
-#include "vmm/kvm/vcpu/exit_times.h"
-
 #include <gtest/gtest.h>
+
+#include "vmm/kvm/vcpu/vcpu.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "vmm/guest_memory.h"
-#include "vmm/kvm/guest_end.h"
+#include "vmm/kvm/api/kvm_vcpu.h"
+#include "vmm/kvm/devices/guest_end.h"
 #include "vmm/kvm/vcpu/current_exit.h"
 #include "vmm/kvm/vcpu/exit_subscription.h"
-#include "vmm/kvm/vcpu/guest_entry.h"
-#include "vmm/kvm/vcpu/vcpu_calls.h"
+#include "vmm/kvm/vcpu/step_over.h"
 #include "vmm/kvm/vcpu/vcpu_memory.h"
 
 namespace ringside::vmm::kvm {
@@ -129,24 +129,27 @@ struct VcpuFakes {
 };
 
 /// A guest that is a list of what it does when it is entered; then the machine stops.
-class ScriptedEntry final : public GuestEntry {
+class ScriptedEntry {
  public:
   explicit ScriptedEntry(FakeVcpuCalls& kvm) : kvm_(kvm) {}
 
-  std::optional<int> enter() override {
-    if (script.empty()) return std::nullopt;
-    kvm_.area.exit_reason = 0;
-    const int error = script.front()(kvm_.area);
-    script.pop_front();
-    return error;
+  GuestEntry entry() {
+    return {[this] { return enter(); }, [this] { handled.push_back(kvm_.area.exit_reason); }};
   }
-  void handle_exit() override { handled.push_back(kvm_.area.exit_reason); }
 
   /// Each changes the area as an exit would, and returns KVM_RUN's errno.
   std::deque<std::function<int(kvm_run&)>> script;
   std::vector<std::uint32_t> handled;
 
  private:
+  std::optional<int> enter() {
+    if (script.empty()) return std::nullopt;
+    kvm_.area.exit_reason = 0;
+    const int error = script.front()(kvm_.area);
+    script.pop_front();
+    return error;
+  }
+
   FakeVcpuCalls& kvm_;
 };
 

@@ -1,7 +1,6 @@
-#include "vmm/kvm/vcpu/fatal_exits.h"
-
 #include <gtest/gtest.h>
 
+#include "vmm/kvm/vcpu/exit_handlers.h"
 #include "vmm/kvm/vcpu/fakes_for_tests.h"
 
 namespace ringside::vmm::kvm {

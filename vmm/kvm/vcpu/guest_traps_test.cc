@@ -1,8 +1,7 @@
-#include "vmm/kvm/vcpu/guest_traps.h"
-
 #include <gtest/gtest.h>
 
 #include "vmm/kvm/vcpu/fakes_for_tests.h"
+#include "vmm/kvm/vcpu/step_over.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -1,10 +1,9 @@
-#include "vmm/kvm/vcpu/io_exits.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/vcpu/exit_handlers.h"
 #include "vmm/kvm/vcpu/fakes_for_tests.h"
 
 namespace ringside::vmm::kvm {

@@ -1,28 +1,64 @@
 // Gets a vCPU past a breakpoint of ours: executes the instruction that stands under it. Simple ones
 // (emulate.h) we execute ourselves; under any other the vCPU is single-stepped while the others
 // stay out of the guest, because they would run past a breakpoint that is not there.
-// Used by breakpoint_exits. Threads: the vCPU's own, at an exit.
+// Traps that are the guest's own go back to it. Used by exit_handlers. Threads: the vCPU's own, at
+// an exit.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
-#include "vmm/kvm/guest_end.h"
+#include "vmm/kvm/api/kvm_vcpu.h"
+#include "vmm/kvm/devices/guest_end.h"
 #include "vmm/kvm/vcpu/breakpoints.h"
 #include "vmm/kvm/vcpu/current_exit.h"
 #include "vmm/kvm/vcpu/gate.h"
-#include "vmm/kvm/vcpu/guest_entry.h"
-#include "vmm/kvm/vcpu/guest_traps.h"
+#include "vmm/kvm/vcpu/trap_route.h"
 
 namespace ringside::vmm::kvm {
 
+/// Traps that are the guest's own and came to us: they go back into it, at the next entry.
+///
+/// rip at an int3: KVM_EXIT_DEBUG and KVM_EXIT_INTERNAL_ERROR leave it at the byte. A #BP for the
+/// guest wants rip at the byte (SVM, VMX: KVM adds the length), but after it on a KVM that emulates
+/// kernel mode.
+class GuestTraps {
+ public:
+  /// `kvm` and `guest_end` must outlive it. A call on KVM that fails ends the guest.
+  GuestTraps(VcpuCalls& kvm, TrapRoute route, GuestEnd& guest_end)
+      : kvm_(kvm), route_(route), guest_end_(guest_end) {}
+
+  /// A #BP; rip is at the guest's int3.
+  void give_back_breakpoint();
+  /// A #DB, with the guest's own DR6 (its trap flag), which came to us because we watch something.
+  void give_back_debug(std::uint64_t dr6);
+
+ private:
+  void inject(std::uint8_t vector);
+
+  VcpuCalls& kvm_;
+  const TrapRoute route_;
+  GuestEnd& guest_end_;
+};
+
+/// How a step enters the guest; the vCPU's own functions, or a test's.
+struct GuestEntry {
+  /// Waits until the gate lets the vCPU in, then runs the guest until it leaves: 0 with an exit at
+  /// hand, else KVM_RUN's errno. Empty when the machine stops.
+  std::function<std::optional<int>()> enter;
+  /// Does what the exit at hand asks for, as if nobody stepped.
+  std::function<void()> handle_exit;
+};
+
 class StepOver {
  public:
-  /// The parts that it works with; all must outlive it.
+  /// The parts that it works with; references must outlive it.
   struct Parts {
     VcpuCalls& kvm;
     const VcpuMemory& memory;
     CurrentExit& exit;
-    GuestEntry& entry;
+    GuestEntry entry;
     GuestTraps& traps;
     Gate& gate;
     Breakpoints& breakpoints;

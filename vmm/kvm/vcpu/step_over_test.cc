@@ -18,8 +18,8 @@ class StepOverTest : public ::testing::Test {
   explicit StepOverTest(TrapRoute route = TrapRoute::Intercepted, bool can_block_irqs = true)
       : traps_(fakes_.kvm, route, fakes_.guest_end),
         breakpoints_(fakes_.ram, {route, true, false, can_block_irqs}),
-        step_over_({fakes_.kvm, fakes_.memory, fakes_.exit, entry_, traps_, gate_, breakpoints_,
-                    fakes_.guest_end},
+        step_over_({fakes_.kvm, fakes_.memory, fakes_.exit, entry_.entry(), traps_, gate_,
+                    breakpoints_, fakes_.guest_end},
                    can_block_irqs) {}
 
   void set_breakpoints(std::vector<GuestVirt> sites) {

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vmm/kvm/api/kvm_vm.h"
 #include "vmm/kvm/host/identity_tables.h"
-#include "vmm/kvm/kvm_vm.h"
 #include "vmm/kvm/vcpu/vcpu_state.h"
 
 namespace ringside::vmm::kvm {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "vmm/base/result.h"
-#include "vmm/kvm/kvm_system.h"
+#include "vmm/kvm/api/kvm_system.h"
 
 namespace ringside::vmm::kvm {
 

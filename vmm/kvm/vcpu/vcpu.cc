@@ -13,9 +13,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "vmm/kvm/devices/little_endian.h"
+#include "vmm/kvm/api/kvm_vm.h"
+#include "vmm/kvm/devices/device.h"
 #include "vmm/kvm/host/sandbox.h"
-#include "vmm/kvm/kvm_vm.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -52,7 +52,13 @@ Vcpu::Vcpu(unsigned index, KvmVcpu kvm, const VcpuShared& shared)
       memory_(shared_.memory, kvm_),
       exit_(index, kvm_, memory_, shared_.trap_behavior.rip_after_out),
       traps_(kvm_, shared_.trap_behavior.route, shared_.guest_end),
-      step_over_({kvm_, memory_, exit_, *this, traps_, shared_.gate, shared_.breakpoints,
+      step_over_({kvm_,
+                  memory_,
+                  exit_,
+                  {[this] { return enter(); }, [this] { handle_exit(); }},
+                  traps_,
+                  shared_.gate,
+                  shared_.breakpoints,
                   shared_.guest_end},
                  shared_.trap_behavior.can_block_irqs),
       breakpoint_exits_(exit_, shared_.breakpoints, shared_.subscription, step_over_, traps_),

@@ -1,36 +1,32 @@
 // A vCPU and its thread: enters the guest when the gate lets it, and hands each exit to the class
-// that knows its kind: breakpoint_exits, io_exits, fatal_exits, or here the doorbell.
+// that knows its kind (exit_handlers.h), or here the doorbell.
 // Used by kvm_guest. Threads: run() is the thread; kick(), the requests and the calls that say
 // "while out of the guest" are for others.
 // Does not: know devices (two buses), ACPI, boot protocols.
 // Fire context: the sink is called from here.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "vmm/guest_memory.h"
+#include "vmm/kvm/api/kvm_vcpu.h"
+#include "vmm/kvm/api/kvm_vm.h"
 #include "vmm/kvm/devices/bus.h"
-#include "vmm/kvm/guest_end.h"
-#include "vmm/kvm/ram_slots.h"
-#include "vmm/kvm/vcpu/breakpoint_exits.h"
+#include "vmm/kvm/devices/guest_end.h"
 #include "vmm/kvm/vcpu/breakpoints.h"
 #include "vmm/kvm/vcpu/current_exit.h"
-#include "vmm/kvm/vcpu/dirty_ring.h"
+#include "vmm/kvm/vcpu/exit_handlers.h"
 #include "vmm/kvm/vcpu/exit_subscription.h"
-#include "vmm/kvm/vcpu/exit_times.h"
-#include "vmm/kvm/vcpu/fatal_exits.h"
 #include "vmm/kvm/vcpu/gate.h"
-#include "vmm/kvm/vcpu/guest_entry.h"
-#include "vmm/kvm/vcpu/io_exits.h"
-#include "vmm/kvm/vcpu/kvm_vcpu.h"
+#include "vmm/kvm/vcpu/pending_events.h"
 #include "vmm/kvm/vcpu/step_over.h"
 #include "vmm/kvm/vcpu/trap_route.h"
-#include "vmm/kvm/vcpu/vcpu_host_events.h"
-#include "vmm/kvm/vcpu/vcpu_requests.h"
 
 namespace ringside::vmm::kvm {
 
@@ -50,7 +46,28 @@ struct VcpuShared {
   const TrapBehavior trap_behavior;
 };
 
-class Vcpu final : private GuestEntry {
+/// How long a vCPU was in the guest and out of it: the values of VcpuEvent::Kind::Exit.
+class ExitTimes {
+ public:
+  /// Both: nanoseconds of a clock that only grows.
+  void enter(std::uint64_t now) {
+    entered_ = now;
+    outside_ = left_ == 0 ? 0 : entered_ - std::min(left_, entered_);
+  }
+  void leave(std::uint64_t now) { left_ = now; }
+
+  /// Whether the entry before the exit was timed.
+  bool known() const { return entered_ != 0; }
+  /// Nanoseconds in the guest before the exit.
+  std::uint64_t inside() const { return left_ - std::min(left_, entered_); }
+  /// Nanoseconds out of the guest before that; 0 for the first entry.
+  std::uint64_t outside() const { return outside_; }
+
+ private:
+  std::uint64_t entered_ = 0, left_ = 0, outside_ = 0;
+};
+
+class Vcpu {
  public:
   /// `shared` is copied.
   Vcpu(unsigned index, KvmVcpu kvm, const VcpuShared& shared);
@@ -92,8 +109,8 @@ class Vcpu final : private GuestEntry {
   void run();
   bool pass_gate();
   int run_guest();
-  std::optional<int> enter() override;
-  void handle_exit() override;
+  std::optional<int> enter();
+  void handle_exit();
   void ring();
   void handle_requests();
   void harvest_dirty_pages();

@@ -1,6 +1,6 @@
-#include "vmm/kvm/vcpu/vcpu_host_events.h"
-
 #include <gtest/gtest.h>
+
+#include "vmm/kvm/vcpu/pending_events.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -9,8 +9,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/guest_memory.h"
-#include "vmm/kvm/vcpu/emulate.h"
-#include "vmm/kvm/vcpu/vcpu_calls.h"
+#include "vmm/kvm/api/kvm_vcpu.h"
 
 namespace ringside::vmm::kvm {
 
@@ -34,14 +33,15 @@ class VcpuMemory {
 
 /// The stack for an instruction that we execute instead of the vCPU. Takes only words that cross no
 /// page, and none of user mode: a page there may be one that a write must first copy.
-class VcpuStack final : public StackAccess {
+class VcpuStack {
  public:
   /// Both must outlive it.
   VcpuStack(const VcpuMemory& memory, const Registers& registers)
       : memory_(memory), registers_(registers) {}
 
-  std::optional<std::uint64_t> load(GuestVirt at) override;
-  bool store(GuestVirt at, std::uint64_t value) override;
+  /// Both fail where the instruction would fault.
+  std::optional<std::uint64_t> load(GuestVirt at);
+  bool store(GuestVirt at, std::uint64_t value);
 
  private:
   std::optional<GuestPhys> locate_word(GuestVirt at) const;

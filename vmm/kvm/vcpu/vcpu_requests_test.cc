@@ -1,8 +1,8 @@
-#include "vmm/kvm/vcpu/vcpu_requests.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include "vmm/kvm/vcpu/pending_events.h"
 
 namespace ringside::vmm::kvm {
 namespace {

@@ -1,5 +1,4 @@
-// Fakes for tests of devices: an interrupt line that counts, a machine that keeps events, and
-// accesses as one call.
+// For tests of devices: an interrupt line that counts, a guest that runs, and accesses as one call.
 #pragma once
 
 #include <array>
@@ -15,25 +14,27 @@
 
 namespace ringside::vmm::kvm {
 
-class FakeLine final : public InterruptLine {
+/// A line to the one pin of a board.
+class FakeLine {
  public:
-  void set(bool level) override {
-    if (level && !level_) ++rises_;
-    level_ = level;
-  }
+  operator InterruptLine&() { return line_; }
   bool level() const { return level_; }
   unsigned rises() const { return rises_; }
 
  private:
   std::atomic<bool> level_ = false;
   std::atomic<unsigned> rises_ = 0;
+  InterruptPins pins_{[this](std::uint32_t, bool level) {
+    if (level) ++rises_;
+    level_ = level;
+  }};
+  InterruptLine& line_ = pins_.line(0);
 };
 
-class FakeEvents final : public MachineEvents {
- public:
-  void guest_ended(MachineState how) override { ends.push_back(how); }
-  std::vector<MachineState> ends;
-};
+inline GuestEnd running_guest() {
+  return GuestEnd(
+      GuestEnd::make_event().value(), [] {}, [] { return std::string(); });
+}
 
 /// One read of `size` bytes; all in one number.
 inline std::uint64_t read_from(Device& device, std::uint64_t offset, std::size_t size = 1) {
