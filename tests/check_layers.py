@@ -13,7 +13,7 @@ import sys
 
 ABI = "guest-shim/mailbox_abi.h"
 LAUNCHERS = ("vmm/kvm/start_kvm.h", "vmm/qemu/start_qemu.h")
-ATTACHERS = ("vmm/attach/attach.h", "vmm/attach/attach_target.h", "vmm/attach/host_share.h",
+ATTACHERS = ("vmm/attach/attach.h", "vmm/attach/host/attach_target.h", "vmm/attach/host_share.h",
              "vmm/attach/host_vms.h")
 
 # folder: what its files may include besides the folder itself; a folder here means that folder

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/options/settings.h"
-#include "vmm/attach/attach_target.h"
+#include "vmm/attach/host/attach_target.h"
 #include "vmm/base/result.h"
 #include "vmm/guest_config.h"
 #include "vmm/kvm/start_kvm.h"

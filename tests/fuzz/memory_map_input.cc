@@ -7,7 +7,7 @@
 #include "tests/fuzz/host_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/arch/arch.h"
-#include "vmm/attach/process/memory_map.h"
+#include "vmm/attach/monitor/memory_map.h"
 #include "vmm/base/check.h"
 
 namespace ringside::fuzz {

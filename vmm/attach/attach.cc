@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/monitor/libvirt_monitor.h"
 #include "vmm/attach/monitor/monitor_socket.h"
 #include "vmm/attach/monitor/monitored_machine.h"
-#include "vmm/attach/process/host_process.h"
 #include "vmm/attach/process/observed_process.h"
 #include "vmm/attach/process/process_machine.h"
 

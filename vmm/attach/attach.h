@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "vmm/attach/attach_target.h"
-#include "vmm/attach/shim_card.h"
+#include "vmm/attach/host/attach_target.h"
+#include "vmm/attach/monitor/shim_card.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "vmm/attach/host/fake_proc_for_tests.h"
 #include "vmm/attach/monitor/fake_monitor_for_tests.h"
-#include "vmm/attach/process/fake_proc_for_tests.h"
 
 namespace ringside::vmm {
 namespace {

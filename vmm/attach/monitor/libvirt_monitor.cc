@@ -19,8 +19,8 @@
 #include <thread>
 #include <utility>
 
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/monitor/libvirt_api.h"
-#include "vmm/attach/process/host_process.h"
 #include "vmm/base/bounded_json.h"
 #include "vmm/base/printable.h"
 #include "vmm/base/process.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "vmm/attach/attach_target.h"
+#include "vmm/attach/host/attach_target.h"
 #include "vmm/attach/monitor/monitor.h"
 #include "vmm/base/unique_fd.h"
 

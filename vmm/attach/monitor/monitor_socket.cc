@@ -16,9 +16,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "vmm/attach/attach_target.h"
+#include "vmm/attach/host/attach_target.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/monitor/socket_holder.h"
-#include "vmm/attach/process/host_process.h"
 #include "vmm/base/printable.h"
 #include "vmm/base/unique_fd.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/host/vmm_program.h"
 #include "vmm/base/printable.h"
 #include "vmm/shim/shim_region.h"
 

@@ -12,14 +12,14 @@
 #include <string_view>
 #include <vector>
 
-#include "vmm/attach/attach_lock.h"
+#include "vmm/attach/host/attach_lock.h"
+#include "vmm/attach/host/host_process.h"
+#include "vmm/attach/host/pause_mark.h"
 #include "vmm/attach/monitor/monitor.h"
 #include "vmm/attach/monitor/monitored_ram.h"
 #include "vmm/attach/monitor/monitored_status.h"
 #include "vmm/attach/monitor/monitored_vcpus.h"
-#include "vmm/attach/pause_mark.h"
-#include "vmm/attach/process/host_process.h"
-#include "vmm/attach/shim_card.h"
+#include "vmm/attach/monitor/shim_card.h"
 #include "vmm/machine.h"
 
 namespace ringside::vmm {

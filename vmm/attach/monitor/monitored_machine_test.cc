@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "vmm/attach/attach.h"
+#include "vmm/attach/host/pause_mark.h"
 #include "vmm/attach/monitor/fake_monitor_for_tests.h"
 #include "vmm/attach/monitor/monitor_socket.h"
-#include "vmm/attach/pause_mark.h"
 #include "vmm/base/host_cpu.h"
 #include "vmm/base/own_folder.h"
 #include "vmm/qemu/fake_peer.h"

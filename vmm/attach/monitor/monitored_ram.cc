@@ -14,8 +14,7 @@
 #include <cstring>
 
 #include "vmm/arch/arch.h"
-#include "vmm/attach/process/host_process.h"
-#include "vmm/attach/process/process_access.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/copied_bytes.h"
 #include "vmm/process_memory.h"
 

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "vmm/attach/host/host_process.h"
+#include "vmm/attach/monitor/memory_map.h"
 #include "vmm/attach/monitor/monitor.h"
-#include "vmm/attach/process/host_process.h"
-#include "vmm/attach/process/memory_map.h"
 #include "vmm/attach/ram/plugged_memory.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/guest_memory.h"

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/attach/host/pause_mark.h"
 #include "vmm/attach/monitor/monitor.h"
 #include "vmm/attach/monitor/monitored_status.h"
-#include "vmm/attach/pause_mark.h"
 #include "vmm/code_writer.h"
 #include "vmm/guest_memory.h"
 #include "vmm/machine.h"

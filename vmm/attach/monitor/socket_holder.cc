@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/base/printable.h"
 #include "vmm/base/unique_fd.h"
 

@@ -1,6 +1,6 @@
-#include "vmm/attach/process/kernel_gs.h"
-
 #include <gtest/gtest.h>
+
+#include "vmm/attach/process/process_vcpus.h"
 
 namespace ringside::vmm {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "vmm/attach/process/process_access.h"
-#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/host/host_process.h"
+#include "vmm/attach/host/vmm_program.h"
 #include "vmm/base/process.h"
 
 namespace ringside::vmm {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "vmm/attach/attach_target.h"
-#include "vmm/attach/process/process_access.h"
-#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/host/attach_target.h"
+#include "vmm/attach/host/host_process.h"
+#include "vmm/attach/host/vmm_program.h"
 #include "vmm/base/process.h"
 #include "vmm/process_memory.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "vmm/attach/attach_lock.h"
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/attach_lock.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/process/process_vcpus.h"
 #include "vmm/attach/ram/ram_backing.h"
 #include "vmm/base/unique_fd.h"

@@ -14,6 +14,7 @@
 #include "vmm/kvm/host/kvm_registers.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 constexpr std::uint64_t kWanted = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;

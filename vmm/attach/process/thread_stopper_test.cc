@@ -15,7 +15,7 @@
 #include <functional>
 #include <thread>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 
 namespace ringside::vmm {
 namespace {

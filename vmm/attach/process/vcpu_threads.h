@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/process/thread_stopper.h"
 
 namespace ringside::vmm {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vmm/attach/process/fake_proc_for_tests.h"
+#include "vmm/attach/host/fake_proc_for_tests.h"
 
 namespace ringside::vmm {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/base/result.h"
 #include "vmm/copied_bytes.h"
 #include "vmm/guest_memory.h"

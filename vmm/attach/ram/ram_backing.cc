@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "vmm/attach/process/process_access.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/copied_bytes.h"
 #include "vmm/process_memory.h"
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/attach/ram/guest_ram.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"

@@ -4,7 +4,7 @@
 //    Root memory region: system
 //     0000000000100000-00000000bfffffff (prio 0, ram): pc.ram @0000000000100000 KVM
 // In this file, top to bottom: words of a line, backends, one view's lines, checks.
-#include "vmm/attach/process/memory_map.h"
+#include "vmm/attach/monitor/memory_map.h"
 
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@
 #include "vmm/qemu/qmp.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 using arch::kPageSize;

@@ -1,5 +1,5 @@
 // In this file, top to bottom: what query-pci says, waiting for the guest, plugging in and out.
-#include "vmm/attach/shim_card.h"
+#include "vmm/attach/monitor/shim_card.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +16,7 @@
 #include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 using nlohmann::json;

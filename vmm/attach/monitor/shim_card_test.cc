@@ -1,4 +1,4 @@
-#include "vmm/attach/shim_card.h"
+#include "vmm/attach/monitor/shim_card.h"
 
 #include <gtest/gtest.h>
 

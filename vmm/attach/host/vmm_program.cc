@@ -1,4 +1,4 @@
-#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/host/vmm_program.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 using Words = std::vector<std::string>;

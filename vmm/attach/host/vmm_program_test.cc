@@ -1,8 +1,8 @@
-#include "vmm/attach/process/vmm_program.h"
+#include "vmm/attach/host/vmm_program.h"
 
 #include <gtest/gtest.h>
 
-#include "vmm/attach/process/fake_proc_for_tests.h"
+#include "vmm/attach/host/fake_proc_for_tests.h"
 
 namespace ringside::vmm {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 
 namespace ringside::vmm {
 

@@ -1,4 +1,4 @@
-#include "vmm/attach/attach_target.h"
+#include "vmm/attach/host/attach_target.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +15,7 @@
 #include "vmm/base/similar_name.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 constexpr std::string_view kForms =

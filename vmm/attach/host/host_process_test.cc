@@ -1,4 +1,4 @@
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "vmm/attach/process/fake_proc_for_tests.h"
+#include "vmm/attach/host/fake_proc_for_tests.h"
 
 namespace ringside::vmm {
 namespace {

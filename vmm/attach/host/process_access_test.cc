@@ -1,9 +1,9 @@
-#include "vmm/attach/process/process_access.h"
-
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "vmm/attach/host/host_process.h"
 
 namespace ringside::vmm {
 namespace {

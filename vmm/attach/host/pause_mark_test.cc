@@ -1,4 +1,4 @@
-#include "vmm/attach/pause_mark.h"
+#include "vmm/attach/host/pause_mark.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "vmm/attach/attach_target.h"
+#include "vmm/attach/host/attach_target.h"
 
 #include <gtest/gtest.h>
 

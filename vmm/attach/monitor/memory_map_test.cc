@@ -1,4 +1,4 @@
-#include "vmm/attach/process/memory_map.h"
+#include "vmm/attach/monitor/memory_map.h"
 
 #include <gtest/gtest.h>
 

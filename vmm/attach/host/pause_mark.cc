@@ -1,4 +1,4 @@
-#include "vmm/attach/pause_mark.h"
+#include "vmm/attach/host/pause_mark.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,11 +9,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/base/numbers.h"
 #include "vmm/base/own_folder.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 /// The name and the start of a process, which nobody else ever has on this host.

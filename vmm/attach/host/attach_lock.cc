@@ -1,6 +1,6 @@
 // The name is that of an abstract Unix socket (unix(7)): no file is left behind, no folder is
 // needed that all users may write to, and a connection tells which process listens.
-#include "vmm/attach/attach_lock.h"
+#include "vmm/attach/host/attach_lock.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -11,10 +11,11 @@
 #include <cstring>
 #include <string>
 
-#include "vmm/attach/process/host_process.h"
+#include "vmm/attach/host/host_process.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::vmm {
+
 namespace {
 
 struct LockName {

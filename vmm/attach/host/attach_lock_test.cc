@@ -1,4 +1,4 @@
-#include "vmm/attach/attach_lock.h"
+#include "vmm/attach/host/attach_lock.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
