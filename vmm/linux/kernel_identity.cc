@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "vmm/base/numbers.h"
+#include "vmm/base/bytes.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/modules.h"
@@ -52,25 +52,17 @@ std::vector<std::byte> between(const SymbolTable& symbols, const GuestReader& me
 
 }  // namespace
 
-/// A note: name size, description size, type, then both, padded to 4 bytes each.
 std::string build_id_in(std::span<const std::byte> notes) {
-  constexpr std::size_t kHeader = 12;
-  const auto padded = [](std::uint32_t size) { return round_up(std::uint64_t{size}, 4); };
-  while (notes.size() >= kHeader) {
-    const auto name_size = load_at<std::uint32_t>(notes, 0);
-    const auto size = load_at<std::uint32_t>(notes, 4);
-    const auto type = load_at<std::uint32_t>(notes, 8);
-    const std::uint64_t at = kHeader + padded(name_size);
-    if (at > notes.size() || size > notes.size() - at) return {};
-    const bool is_gnu = name_size == 4 && load_at<std::uint32_t>(notes, kHeader) == 0x554e47;
-    if (type == kNoteOfBuildId && is_gnu && size > 0 && size <= kMostBuildId) {
-      std::string text;
-      for (const std::byte byte : notes.subspan(at, size)) {
-        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-      }
-      return text;
+  while (const auto note = take_elf_note(notes)) {
+    const std::size_t size = note->description.size();
+    if (note->type != kNoteOfBuildId || note->name != "GNU" || size == 0 || size > kMostBuildId) {
+      continue;
     }
-    notes = notes.subspan(std::min<std::uint64_t>(at + padded(size), notes.size()));
+    std::string text;
+    for (const std::byte byte : note->description) {
+      text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+    }
+    return text;
   }
   return {};
 }

@@ -1,11 +1,9 @@
 #include "vmm/saved/elf_notes.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "vmm/base/bytes.h"
-#include "vmm/base/numbers.h"
 
 namespace ringside::vmm::core_notes {
 namespace {
@@ -51,18 +49,8 @@ std::optional<Registers> qemu_registers(Bytes note) {
 
 }  // namespace
 
-void NoteReader::read(Bytes rest) {
-  while (rest.size() >= sizeof(Elf64_Nhdr)) {
-    const auto note = load_at<Elf64_Nhdr>(rest, 0);
-    rest = rest.subspan(sizeof(Elf64_Nhdr));
-    const std::uint64_t name = round_up(std::uint64_t{note.n_namesz}, 4U);
-    const std::uint64_t description = round_up(std::uint64_t{note.n_descsz}, 4U);
-    if (name > rest.size() || note.n_descsz > rest.size() - name) break;
-    // SAFETY: char may alias any bytes; the length was checked.
-    const std::string_view text(reinterpret_cast<const char*>(rest.data()), note.n_namesz);
-    take(note.n_type, text.substr(0, text.find('\0')), rest.subspan(name, note.n_descsz));
-    rest = rest.subspan(std::min<std::uint64_t>(name + description, rest.size()));
-  }
+void NoteReader::read(Bytes notes) {
+  while (const auto note = take_elf_note(notes)) take(note->type, note->name, note->description);
 }
 
 void NoteReader::take(std::uint32_t type, std::string_view name, Bytes bytes) {
