@@ -95,7 +95,7 @@ std::string look_inside(const HostProcess& process, HostVm& vm) {
   if (!ram) return ram.error().message;
   const auto found = find_guest_ram(ram->candidates());
   if (!found) return found.error().message;
-  const GuestMemory memory = memory_of(found->places, ram->candidates());
+  const GuestMemory memory = memory_of(found->ranges, ram->candidates());
   vm.kernel = found->release;
   vm.memory = memory.size();
   if (vm.ours.empty() && has_any_shim(memory)) vm.ours = "a shim";

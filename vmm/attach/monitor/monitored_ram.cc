@@ -39,12 +39,12 @@ std::vector<MemoryMapping> mappings_of(const std::vector<MemoryMapping>& all, st
 }
 
 /// Where in a file what is mapped there lies, when it is one piece of one file that is shared.
-struct FilePlace {
+struct FilePosition {
   std::uint64_t device = 0, inode = 0, offset = 0;
 };
 
-std::optional<FilePlace> file_place(const std::vector<MemoryMapping>& mappings,
-                                    std::uint64_t begin) {
+std::optional<FilePosition> file_position(const std::vector<MemoryMapping>& mappings,
+                                          std::uint64_t begin) {
   const MemoryMapping& first = mappings.front();
   for (const MemoryMapping& mapping : mappings) {
     if (!mapping.shared || mapping.inode == 0 || mapping.inode != first.inode ||
@@ -53,19 +53,19 @@ std::optional<FilePlace> file_place(const std::vector<MemoryMapping>& mappings,
       return std::nullopt;
     }
   }
-  return FilePlace{first.device, first.inode, first.offset + (begin - first.begin)};
+  return FilePosition{first.device, first.inode, first.offset + (begin - first.begin)};
 }
 
-bool is_file(int fd, const FilePlace& place, std::uint64_t size) {
+bool is_file(int fd, const FilePosition& position, std::uint64_t size) {
   struct stat info {};
-  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_dev == place.device &&
-         info.st_ino == place.inode && size <= static_cast<std::uint64_t>(info.st_size) &&
-         place.offset <= static_cast<std::uint64_t>(info.st_size) - size;
+  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_dev == position.device &&
+         info.st_ino == position.inode && size <= static_cast<std::uint64_t>(info.st_size) &&
+         position.offset <= static_cast<std::uint64_t>(info.st_size) - size;
 }
 
 /// The file as the process has it open; empty when it has it open no more, or not for us. `access`:
 /// O_RDWR or O_RDONLY.
-UniqueFd open_file_of(const HostProcess& process, const FilePlace& place, std::uint64_t size,
+UniqueFd open_file_of(const HostProcess& process, const FilePosition& position, std::uint64_t size,
                       int access) {
   const auto descriptors = process.descriptors();
   if (!descriptors) return {};
@@ -73,12 +73,12 @@ UniqueFd open_file_of(const HostProcess& process, const FilePlace& place, std::u
     const std::string path = process.path(fmt::format("fd/{}", descriptor.number));
     struct stat info {};
     // Looked at before it is opened: to open what is no file of memory can have effects.
-    if (stat(path.c_str(), &info) != 0 || info.st_dev != place.device ||
-        info.st_ino != place.inode) {
+    if (stat(path.c_str(), &info) != 0 || info.st_dev != position.device ||
+        info.st_ino != position.inode) {
       continue;
     }
     UniqueFd file(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK));
-    if (file && is_file(file.get(), place, size)) return file;
+    if (file && is_file(file.get(), position, size)) return file;
   }
   return {};
 }
@@ -217,23 +217,23 @@ Result<bool> MonitoredRam::back(const HostPiece& piece, Backed& backed) {
   const std::vector<MemoryMapping> all = TRY(process.mappings());
   const std::vector<MemoryMapping> mappings = mappings_of(all, piece.host, piece.size);
   if (!is_fit(mappings)) return fail(ErrorCode::Io, "the guest's memory went away");
-  const auto place = file_place(mappings, piece.host);
-  if (!place) return false;
+  const auto position = file_position(mappings, piece.host);
+  if (!position) return false;
   const bool writes = access_ == Access::Write;
-  UniqueFd file = open_file_of(process, *place, piece.size, writes ? O_RDWR : O_RDONLY);
+  UniqueFd file = open_file_of(process, *position, piece.size, writes ? O_RDWR : O_RDONLY);
   if (writes && file && keeps_its_size(file.get())) {
     void* mapped = mmap(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(),
-                        static_cast<off_t>(place->offset));
+                        static_cast<off_t>(position->offset));
     if (mapped != MAP_FAILED) {
       mappings_.push_back({static_cast<std::byte*>(mapped), piece.size});
-      backed.mapped.push_back({piece.base, mappings_.back(), file.get(), place->offset});
+      backed.mapped.push_back({piece.base, mappings_.back(), file.get(), position->offset});
       files_.push_back(std::move(file));
       return true;
     }
   }
   if (!file || (writes && !can_be_written(file.get()))) return false;
   auto bytes = std::make_shared<FileMemory>(std::move(file));
-  backed.copied.push_back({piece.base, piece.size, std::move(bytes), place->offset});
+  backed.copied.push_back({piece.base, piece.size, std::move(bytes), position->offset});
   return true;
 }
 

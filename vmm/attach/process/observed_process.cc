@@ -58,7 +58,7 @@ Result<std::unique_ptr<ObservedProcess>> ObservedProcess::look_at(pid_t pid) {
 void ObservedProcess::find_ram() {
   auto found = find_guest_ram(ram_.candidates());
   if (found) {
-    memory_ = ram_.make(found->places);
+    memory_ = ram_.make(found->ranges);
   } else {
     ram_trouble_ = std::move(found).error().message;
   }

@@ -65,7 +65,7 @@ Result<std::unique_ptr<ProcessMachine>> ProcessMachine::attach(pid_t pid) {
   }
   std::unique_ptr<ProcessMachine> machine(
       new ProcessMachine(pid, std::move(lock), std::move(pidfd), std::move(ram)));
-  machine->memory_ = machine->ram_.make(found->places);
+  machine->memory_ = machine->ram_.make(found->ranges);
   const auto memory = machine->ram_.process_memory();
   machine->vcpus_ = TRY(ProcessVcpus::open(process, memory, machine->memory_));
   const VmmProgram program = describe_program(process);

@@ -51,17 +51,17 @@ bool continues(const MemoryMapping& first, const MemoryMapping& next) {
 
 /// A candidate as if guest-physical `shift` were its first byte; what would lie below 0 is left
 /// out. Empty when nothing is left.
-std::optional<RamPlace> place_whole(const RamCandidate& candidate, std::size_t index,
+std::optional<RamRange> place_whole(const RamCandidate& candidate, std::size_t index,
                                     std::int64_t shift) {
   const std::uint64_t cut = shift < 0 ? static_cast<std::uint64_t>(-shift) : 0;
   if (cut >= candidate.size()) return std::nullopt;
   const std::uint64_t base = shift < 0 ? 0 : static_cast<std::uint64_t>(shift);
-  return RamPlace{GuestPhys(base), candidate.size() - cut, index, cut};
+  return RamRange{GuestPhys(base), candidate.size() - cut, index, cut};
 }
 
 /// Where the kernel's image may lie: in a candidate whose first byte would be that one of the
 /// guest's.
-struct ImagePlace {
+struct ImageCandidate {
   std::size_t candidate = 0;
   std::int64_t shift = 0;
 };
@@ -77,7 +77,7 @@ class AnchorSearch {
         in_page_(name.raw() % kPageSize),
         at_(at) {}
 
-  std::vector<ImagePlace> run() {
+  std::vector<ImageCandidate> run() {
     for (std::size_t i = 0; i < candidates_->size(); ++i) search(i);
     return std::move(found_);
   }
@@ -134,16 +134,16 @@ class AnchorSearch {
   const std::string release_;
   const std::uint64_t in_page_;
   const GuestPhys at_;
-  std::vector<ImagePlace> found_;
+  std::vector<ImageCandidate> found_;
 };
 
-using Layout = std::vector<RamPlace>;
+using Layout = std::vector<RamRange>;
 
 /// RAM that is these two one after the other, as two NUMA nodes have it: from 0 on, and as much as
 /// the kernel counts above 4 GiB from there on. Empty when that does not come out even, or the
 /// image does not lie in it where it was found.
 std::optional<Layout> lay_out_nodes(const std::vector<RamCandidate>& candidates,
-                                    const ImagePlace& image, std::array<std::size_t, 2> nodes,
+                                    const ImageCandidate& image, std::array<std::size_t, 2> nodes,
                                     std::uint64_t end) {
   const std::uint64_t total = candidates[nodes[0]].size() + candidates[nodes[1]].size();
   const std::uint64_t high = end > k4GiB ? end - k4GiB : 0;
@@ -172,7 +172,7 @@ std::optional<Layout> lay_out_nodes(const std::vector<RamCandidate>& candidates,
 /// Layouts in which the kernel's image lies where it was found, and which hold as much as the
 /// kernel says that there is.
 std::vector<Layout> possible_layouts(const std::vector<RamCandidate>& candidates,
-                                     const ImagePlace& image, std::uint64_t end) {
+                                     const ImageCandidate& image, std::uint64_t end) {
   std::vector<Layout> layouts;
   const RamCandidate& own = candidates[image.candidate];
   auto whole = place_whole(own, image.candidate, image.shift);
@@ -235,43 +235,43 @@ class RamSearch {
     }
     // Most layouts begin with the guest's first byte.
     for (std::size_t i = 0; i < candidates_->size(); ++i) {
-      if (auto found = try_place({i, 0})) return std::move(*found);
+      if (auto found = try_image({i, 0})) return std::move(*found);
     }
-    for (const ImagePlace& place : anchors()) {
-      if (auto found = try_place(place)) return std::move(*found);
+    for (const ImageCandidate& image : anchors()) {
+      if (auto found = try_image(image)) return std::move(*found);
     }
     if (failure_) return tl::make_unexpected(*failure_);
     return not_found("it holds a description of a Linux whose page tables say something else");
   }
 
  private:
-  std::vector<ImagePlace> anchors() const {
+  std::vector<ImageCandidate> anchors() const {
     const GuestVirt name = info_->names();
     const auto at = KernelMemory::image_address(*info_, name);
     if (!at) return {};
     return AnchorSearch(*candidates_, *info_, name, *at).run();
   }
 
-  std::optional<GuestRam> try_place(const ImagePlace& place) {
-    const auto whole = place_whole((*candidates_)[place.candidate], place.candidate, place.shift);
+  std::optional<GuestRam> try_image(const ImageCandidate& image) {
+    const auto whole = place_whole((*candidates_)[image.candidate], image.candidate, image.shift);
     if (!whole) return std::nullopt;
     const GuestMemory trial = memory_of({*whole}, *candidates_);
     const auto kernel = KernelMemory::bind(trial, *info_);
     if (!kernel) return std::nullopt;
-    auto found = lay_out(place, *kernel);
+    auto found = lay_out(image, *kernel);
     if (found) return std::move(*found);
     // Other places that look like a kernel's are most often old copies, so the first one counts.
     if (!failure_) failure_ = std::move(found).error();
     return std::nullopt;
   }
 
-  Result<GuestRam> lay_out(const ImagePlace& place, const KernelMemory& trial) {
+  Result<GuestRam> lay_out(const ImageCandidate& image, const KernelMemory& trial) {
     const KernelOutline outline = TRY(read_outline(trial));
     Error failure{ErrorCode::Unsupported,
                   fmt::format("where its guest's memory lies cannot be proven: no memory of the "
                               "process fits {} MiB of it",
                               outline.end >> 20)};
-    for (Layout& layout : possible_layouts(*candidates_, place, outline.end)) {
+    for (Layout& layout : possible_layouts(*candidates_, image, outline.end)) {
       const GuestMemory memory = memory_of(layout, *candidates_);
       const auto kernel = KernelMemory::bind(memory, *info_);
       if (!kernel) continue;
@@ -317,12 +317,12 @@ std::vector<MemoryMapping> ram_candidates(const std::vector<MemoryMapping>& mapp
   return found;
 }
 
-GuestMemory memory_of(const std::vector<RamPlace>& places,
+GuestMemory memory_of(const std::vector<RamRange>& ranges,
                       const std::vector<RamCandidate>& candidates) {
   std::vector<GuestMemory::CopiedRegion> regions;
-  for (const RamPlace& place : places) {
-    const RamCandidate& candidate = candidates[place.candidate];
-    regions.push_back({place.base, place.size, candidate.bytes, candidate.offset + place.start});
+  for (const RamRange& range : ranges) {
+    const RamCandidate& candidate = candidates[range.candidate];
+    regions.push_back({range.base, range.size, candidate.bytes, candidate.offset + range.start});
   }
   return GuestMemory::by_copies(regions);
 }

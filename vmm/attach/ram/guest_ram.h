@@ -37,7 +37,7 @@ std::vector<MemoryMapping> ram_candidates(const std::vector<MemoryMapping>& mapp
 
 /// A piece of RAM: `size` bytes of guest-physical space from `base` on are the candidate's from
 /// `start` on.
-struct RamPlace {
+struct RamRange {
   GuestPhys base;
   std::uint64_t size = 0;
   std::size_t candidate = 0;
@@ -45,13 +45,13 @@ struct RamPlace {
 };
 
 struct GuestRam {
-  std::vector<RamPlace> places;
+  std::vector<RamRange> ranges;
   std::string release;              // of the kernel in it
   std::uint64_t frames = 0;         // pages up to the last one of RAM
   GuestPhys frames_at{UINT64_MAX};  // where the kernel has that number
 };
 
-GuestMemory memory_of(const std::vector<RamPlace>& places,
+GuestMemory memory_of(const std::vector<RamRange>& ranges,
                       const std::vector<RamCandidate>& candidates);
 
 /// Unsupported, with the reason, when there is no Linux in it, or its layout cannot be proven.

@@ -32,12 +32,12 @@ std::uint64_t at_start(std::uint64_t guest) {
   return kHost + guest;
 }
 
-void expect_place(const RamPlace& place, std::uint64_t base, std::uint64_t size,
+void expect_range(const RamRange& range, std::uint64_t base, std::uint64_t size,
                   std::size_t candidate, std::uint64_t start) {
-  EXPECT_EQ(place.base.raw(), base);
-  EXPECT_EQ(place.size, size);
-  EXPECT_EQ(place.candidate, candidate);
-  EXPECT_EQ(place.start, start);
+  EXPECT_EQ(range.base.raw(), base);
+  EXPECT_EQ(range.size, size);
+  EXPECT_EQ(range.candidate, candidate);
+  EXPECT_EQ(range.start, start);
 }
 
 TEST(GuestRam, OneMappingIsAllOfIt) {
@@ -49,8 +49,8 @@ TEST(GuestRam, OneMappingIsAllOfIt) {
 
   ASSERT_TRUE(found.has_value()) << found.error().message;
   EXPECT_EQ(found->release, "6.1.0-test");
-  ASSERT_EQ(found->places.size(), 1u);
-  expect_place(found->places[0], 0, 512 * kMiB, 0, 0);
+  ASSERT_EQ(found->ranges.size(), 1u);
+  expect_range(found->ranges[0], 0, 512 * kMiB, 0, 0);
 }
 
 TEST(GuestRam, NeighboursThatWereJoinedToItAreLeftOut) {
@@ -61,8 +61,8 @@ TEST(GuestRam, NeighboursThatWereJoinedToItAreLeftOut) {
   const auto found = find_guest_ram(process.candidates);
 
   ASSERT_TRUE(found.has_value()) << found.error().message;
-  ASSERT_EQ(found->places.size(), 1u);
-  expect_place(found->places[0], 0, 512 * kMiB, 0, 8 * kMiB);
+  ASSERT_EQ(found->ranges.size(), 1u);
+  expect_range(found->ranges[0], 0, 512 * kMiB, 0, 8 * kMiB);
 }
 
 /// RAM of 6 GiB of which 3 lie below 4 GiB, in one mapping: as QEMU has it.
@@ -79,9 +79,9 @@ TEST(GuestRam, OneMappingHoldsWhatLiesBelowAndAbove4GiB) {
     const auto found = find_guest_ram(process.candidates);
 
     ASSERT_TRUE(found.has_value()) << found.error().message;
-    ASSERT_EQ(found->places.size(), 2u);
-    expect_place(found->places[0], 0, 3 * kGiB, 0, 0);
-    expect_place(found->places[1], k4GiB, 3 * kGiB, 0, 3 * kGiB);
+    ASSERT_EQ(found->ranges.size(), 2u);
+    expect_range(found->ranges[0], 0, 3 * kGiB, 0, 0);
+    expect_range(found->ranges[1], k4GiB, 3 * kGiB, 0, 3 * kGiB);
   }
 }
 
@@ -98,9 +98,9 @@ TEST(GuestRam, AStrangerMayLieBelowOrAboveIt) {
     const auto found = find_guest_ram(process.candidates);
 
     ASSERT_TRUE(found.has_value()) << found.error().message;
-    ASSERT_EQ(found->places.size(), 2u);
-    expect_place(found->places[0], 0, 3 * kGiB, 1, 0);
-    expect_place(found->places[1], k4GiB, 3 * kGiB, 1, 3 * kGiB);
+    ASSERT_EQ(found->ranges.size(), 2u);
+    expect_range(found->ranges[0], 0, 3 * kGiB, 1, 0);
+    expect_range(found->ranges[1], k4GiB, 3 * kGiB, 1, 3 * kGiB);
   }
 }
 
@@ -119,9 +119,9 @@ TEST(GuestRam, EachPartMayHaveAMapping) {
     const auto found = find_guest_ram(process.candidates);
 
     ASSERT_TRUE(found.has_value()) << found.error().message;
-    ASSERT_EQ(found->places.size(), 2u);
-    expect_place(found->places[0], 0, 3 * kGiB, 1, 0);
-    expect_place(found->places[1], k4GiB, 2 * kGiB, 0, 0);
+    ASSERT_EQ(found->ranges.size(), 2u);
+    expect_range(found->ranges[0], 0, 3 * kGiB, 1, 0);
+    expect_range(found->ranges[1], k4GiB, 2 * kGiB, 0, 0);
   }
 }
 
@@ -143,9 +143,9 @@ TEST(GuestRam, TwoNodesHaveAMappingEach) {
     const auto found = find_guest_ram(process.candidates);
 
     ASSERT_TRUE(found.has_value()) << found.error().message;
-    ASSERT_EQ(found->places.size(), 2u);
-    expect_place(found->places[0], 0, 256 * kMiB, 2, 0);
-    expect_place(found->places[1], 256 * kMiB, 256 * kMiB, 1, 0);
+    ASSERT_EQ(found->ranges.size(), 2u);
+    expect_range(found->ranges[0], 0, 256 * kMiB, 2, 0);
+    expect_range(found->ranges[1], 256 * kMiB, 256 * kMiB, 1, 0);
   }
 }
 
@@ -164,10 +164,10 @@ TEST(GuestRam, ANodeMayLieOnBothSidesOf4GiB) {
     const auto found = find_guest_ram(process.candidates);
 
     ASSERT_TRUE(found.has_value()) << found.error().message;
-    ASSERT_EQ(found->places.size(), 3u);
-    expect_place(found->places[0], 0, 2 * kGiB, 1, 0);
-    expect_place(found->places[1], 2 * kGiB, kGiB, 0, 0);
-    expect_place(found->places[2], k4GiB, 3 * kGiB, 0, kGiB);
+    ASSERT_EQ(found->ranges.size(), 3u);
+    expect_range(found->ranges[0], 0, 2 * kGiB, 1, 0);
+    expect_range(found->ranges[1], 2 * kGiB, kGiB, 0, 0);
+    expect_range(found->ranges[2], k4GiB, 3 * kGiB, 0, kGiB);
   }
 }
 
@@ -180,8 +180,8 @@ TEST(GuestRam, AGapMayBeLeftInOneLine) {
   const auto found = find_guest_ram(process.candidates);
 
   ASSERT_TRUE(found.has_value()) << found.error().message;
-  ASSERT_EQ(found->places.size(), 2u);
-  expect_place(found->places[1], k4GiB, 2 * kGiB, 1, 0);
+  ASSERT_EQ(found->ranges.size(), 2u);
+  expect_range(found->ranges[1], k4GiB, 2 * kGiB, 1, 0);
 }
 
 void expect_refused(const Process& process, std::string_view words) {

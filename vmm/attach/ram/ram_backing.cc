@@ -92,27 +92,27 @@ Result<RamBacking> RamBacking::open(const HostProcess& process, Access access) {
   return backing;
 }
 
-bool RamBacking::map(const RamPlace& place, std::vector<GuestMemory::Region>& regions) {
-  const int file = files_[place.candidate].get();
+bool RamBacking::map(const RamRange& range, std::vector<GuestMemory::Region>& regions) {
+  const int file = files_[range.candidate].get();
   if (file < 0) return false;
-  const std::uint64_t offset = candidates_[place.candidate].offset + place.start;
+  const std::uint64_t offset = candidates_[range.candidate].offset + range.start;
   struct stat status {};
   if (::fstat(file, &status) != 0 ||
-      offset + place.size > static_cast<std::uint64_t>(status.st_size)) {
+      offset + range.size > static_cast<std::uint64_t>(status.st_size)) {
     return false;
   }
-  void* at = ::mmap(nullptr, place.size, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+  void* at = ::mmap(nullptr, range.size, PROT_READ | PROT_WRITE, MAP_SHARED, file,
                     static_cast<off_t>(offset));
   if (at == MAP_FAILED) return false;
-  mapped_.emplace_back(static_cast<std::byte*>(at), place.size);
-  regions.push_back({place.base, mapped_.back(), file, offset});
+  mapped_.emplace_back(static_cast<std::byte*>(at), range.size);
+  regions.push_back({range.base, mapped_.back(), file, offset});
   return true;
 }
 
-GuestMemory RamBacking::make(const std::vector<RamPlace>& places) {
+GuestMemory RamBacking::make(const std::vector<RamRange>& ranges) {
   std::vector<GuestMemory::Region> regions;
-  for (const RamPlace& place : places) {
-    if (!map(place, regions)) return memory_of(places, candidates_);
+  for (const RamRange& range : ranges) {
+    if (!map(range, regions)) return memory_of(ranges, candidates_);
   }
   return GuestMemory(regions);
 }

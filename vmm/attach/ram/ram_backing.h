@@ -34,11 +34,11 @@ class RamBacking {
   /// All of the process's memory, by its own addresses; null where we only read and may not.
   const std::shared_ptr<CopiedBytes>& process_memory() const { return process_memory_; }
   /// Valid as long as this object. Mapped where all of it can be.
-  GuestMemory make(const std::vector<RamPlace>& places);
+  GuestMemory make(const std::vector<RamRange>& ranges);
 
  private:
   RamBacking() = default;
-  bool map(const RamPlace& place, std::vector<GuestMemory::Region>& regions);
+  bool map(const RamRange& range, std::vector<GuestMemory::Region>& regions);
 
   std::shared_ptr<CopiedBytes> process_memory_;
   std::vector<RamCandidate> candidates_;

@@ -162,7 +162,7 @@ void VirtioMmio::write_register(std::uint64_t offset, std::uint32_t value) {
 void VirtioMmio::write_queue_register(std::uint64_t offset, std::uint32_t value) {
   QueueSetUp* const queue = selected();
   if (queue == nullptr || (status_ & kDriverOk) != 0) return;
-  Virtqueue::Place& place = queue->place;
+  Virtqueue::Rings& rings = queue->rings;
   if (offset == kQueueReady) {
     queue->ready = value == 1;
     return;
@@ -171,14 +171,14 @@ void VirtioMmio::write_queue_register(std::uint64_t offset, std::uint32_t value)
   switch (offset) {
     case kQueueSize:
       // 0, which no queue can have, stands for a size that was too large.
-      place.size = value <= device_.queue_sizes()[queue_select_] ? std::uint16_t(value) : 0;
+      rings.size = value <= device_.queue_sizes()[queue_select_] ? std::uint16_t(value) : 0;
       break;
-    case kQueueDescriptorsLow: set_half(place.descriptors, 0, value); break;
-    case kQueueDescriptorsHigh: set_half(place.descriptors, 1, value); break;
-    case kQueueDriverLow: set_half(place.driver, 0, value); break;
-    case kQueueDriverHigh: set_half(place.driver, 1, value); break;
-    case kQueueDeviceLow: set_half(place.device, 0, value); break;
-    case kQueueDeviceHigh: set_half(place.device, 1, value); break;
+    case kQueueDescriptorsLow: set_half(rings.descriptors, 0, value); break;
+    case kQueueDescriptorsHigh: set_half(rings.descriptors, 1, value); break;
+    case kQueueDriverLow: set_half(rings.driver, 0, value); break;
+    case kQueueDriverHigh: set_half(rings.driver, 1, value); break;
+    case kQueueDeviceLow: set_half(rings.device, 0, value); break;
+    case kQueueDeviceHigh: set_half(rings.device, 1, value); break;
     default: break;
   }
 }
@@ -200,7 +200,7 @@ void VirtioMmio::start() {
   bool bad = false;
   for (std::size_t i = 0; i < queues_.size(); ++i) {
     if (!queues_[i].ready) continue;
-    queues[i] = Virtqueue::create(memory_, queues_[i].place, (driver_features_ & kEventIndex) != 0);
+    queues[i] = Virtqueue::create(memory_, queues_[i].rings, (driver_features_ & kEventIndex) != 0);
     bad = bad || !queues[i];
   }
   device_.start(std::move(queues), *this);

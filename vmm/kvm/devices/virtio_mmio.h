@@ -40,7 +40,7 @@ class VirtioMmio final : public Device, private VirtioSignals {
 
  private:
   struct QueueSetUp {
-    Virtqueue::Place place;
+    Virtqueue::Rings rings;
     bool ready = false;
   };
 

@@ -138,7 +138,7 @@ TEST(VirtioComplaint, TellsTheFirstBrokenRuleOnceInTheDevicesLife) {
                   [&](std::string_view rule) { complaints.emplace_back(rule); });
   for (int life = 0; life < 2; ++life) {
     ASSERT_EQ(driver.bring_up(mmio), 15u) << "a reset makes the device good again";
-    driver.put(driver.place().driver.raw() + 2, std::uint16_t{0});
+    driver.put(driver.rings().driver.raw() + 2, std::uint16_t{0});
     driver.offer(0, {{0x1000, 16}});
     driver.offer(8);
     write_to(mmio, 0x050, 0, 4);

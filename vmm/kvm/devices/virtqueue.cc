@@ -85,17 +85,17 @@ struct Virtqueue::Descriptor {
   std::uint16_t flags, next;
 };
 
-std::optional<Virtqueue> Virtqueue::create(GuestMemory& memory, const Place& place,
+std::optional<Virtqueue> Virtqueue::create(GuestMemory& memory, const Rings& rings,
                                            bool event_index) {
-  if (!std::has_single_bit(place.size)) return std::nullopt;
-  const std::size_t size = place.size;
+  if (!std::has_single_bit(rings.size)) return std::nullopt;
+  const std::size_t size = rings.size;
   Virtqueue queue;
   queue.memory_ = &memory;
-  queue.size_ = place.size;
+  queue.size_ = rings.size;
   queue.event_index_ = event_index;
-  queue.table_ = aligned_window(memory, place.descriptors, size * kDescriptorSize, 16);
-  queue.available_ = aligned_window(memory, place.driver, kRing + size * 2 + 2, 2);
-  queue.used_ = aligned_window(memory, place.device, kRing + size * kUsedElement + 2, 4);
+  queue.table_ = aligned_window(memory, rings.descriptors, size * kDescriptorSize, 16);
+  queue.available_ = aligned_window(memory, rings.driver, kRing + size * 2 + 2, 2);
+  queue.used_ = aligned_window(memory, rings.device, kRing + size * kUsedElement + 2, 4);
   if (queue.table_.empty() || queue.available_.empty() || queue.used_.empty()) return std::nullopt;
   return queue;
 }

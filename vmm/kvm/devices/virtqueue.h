@@ -39,13 +39,13 @@ DescriptorChain::Pieces slice(const DescriptorChain::Pieces& pieces, std::size_t
 
 class Virtqueue {
  public:
-  struct Place {
+  struct Rings {
     std::uint16_t size = 0;  // entries: a power of two
     GuestPhys descriptors, driver, device;
   };
 
   /// Empty when the size is no power of two, or a ring is misaligned or not all in RAM.
-  static std::optional<Virtqueue> create(GuestMemory& memory, const Place& place, bool event_index);
+  static std::optional<Virtqueue> create(GuestMemory& memory, const Rings& rings, bool event_index);
 
   std::uint16_t size() const { return size_; }
   /// Whether the driver broke a rule. Then pop() gives nothing more; only a new queue does.

@@ -16,7 +16,7 @@ class Queue : public testing::Test {
   bool pop() { return queue_.pop(chain_); }
 
   FakeDriver driver_;
-  Virtqueue queue_ = *Virtqueue::create(driver_.memory(), driver_.place(), false);
+  Virtqueue queue_ = *Virtqueue::create(driver_.memory(), driver_.rings(), false);
   DescriptorChain chain_;
 };
 
@@ -98,7 +98,7 @@ class BrokenQueue : public testing::TestWithParam<Wrong> {};
 
 TEST_P(BrokenQueue, GivesNothingMore) {
   FakeDriver driver;
-  auto queue = *Virtqueue::create(driver.memory(), driver.place(), false);
+  auto queue = *Virtqueue::create(driver.memory(), driver.rings(), false);
   DescriptorChain chain;
   GetParam().offer(driver);
 
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"a head outside the table", "a descriptor's number that",
               [](FakeDriver& d) { d.offer(8); }},
         Wrong{"an index far ahead", "more chains at once than",
-              [](FakeDriver& d) { d.put(d.place().driver.raw() + 2, std::uint16_t{9}); }},
+              [](FakeDriver& d) { d.put(d.rings().driver.raw() + 2, std::uint16_t{9}); }},
         Wrong{"a chain that bites its tail", "a chain longer than the queue, or",
               [](FakeDriver& d) {
                 d.descriptor(0, kData, 1, kNext, 1);
@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
               }},
         Wrong{"a table that is the queue's own", "an indirect table within another",
               [](FakeDriver& d) {
-                d.offer(0, {{d.place().descriptors.raw(), 16, kIndirect}});
+                d.offer(0, {{d.rings().descriptors.raw(), 16, kIndirect}});
               }},
         Wrong{"a cycle in a table", "a chain longer than the queue, or", [](FakeDriver& d) {
                 d.descriptor_at(kData, kData, 16, kNext, 0);
@@ -185,9 +185,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(VirtqueueCreate, RefusesRingsOutsideRamMisalignedOrOfAnOddSize) {
   FakeDriver driver;
   const auto create = [&](auto change) {
-    Virtqueue::Place place = driver.place();
-    change(place);
-    return Virtqueue::create(driver.memory(), place, true).has_value();
+    Virtqueue::Rings rings = driver.rings();
+    change(rings);
+    return Virtqueue::create(driver.memory(), rings, true).has_value();
   };
   EXPECT_TRUE(create([](auto&) {}));
   EXPECT_FALSE(create([](auto& p) { p.size = 0; }));
@@ -224,7 +224,7 @@ TEST_F(Queue, TurnsNotificationsOffAndTellsWhatItMissed) {
 
 TEST(VirtqueueEvents, InterruptsWhenTheUsedIndexPassesTheDriversMark) {
   FakeDriver driver;
-  auto queue = *Virtqueue::create(driver.memory(), driver.place(), true);
+  auto queue = *Virtqueue::create(driver.memory(), driver.rings(), true);
   driver.suppress_interrupts();  // means nothing with event indexes
   driver.set_used_event(1);
   queue.push(0, 0);
@@ -237,7 +237,7 @@ TEST(VirtqueueEvents, InterruptsWhenTheUsedIndexPassesTheDriversMark) {
 
 TEST(VirtqueueEvents, AsksForANotificationAtTheNextChain) {
   FakeDriver driver;
-  auto queue = *Virtqueue::create(driver.memory(), driver.place(), true);
+  auto queue = *Virtqueue::create(driver.memory(), driver.rings(), true);
   DescriptorChain chain;
   for (std::uint16_t i = 0; i < 3; ++i) {
     driver.offer(i, {{kData, 1}});

@@ -25,7 +25,7 @@ class FakeDriver {
 
   GuestMemory& memory() { return memory_; }
   std::uint16_t size() const { return size_; }
-  Virtqueue::Place place(unsigned queue = 0) const {
+  Virtqueue::Rings rings(unsigned queue = 0) const {
     const std::uint64_t base = kRam + queue * 0x4000;
     return {size_, GuestPhys(base), GuestPhys(base + 0x2000), GuestPhys(base + 0x3000)};
   }
@@ -60,12 +60,12 @@ class FakeDriver {
   }
   void descriptor(std::uint16_t index, std::uint64_t address, std::uint32_t length,
                   std::uint16_t flags = 0, std::uint16_t next = 0) {
-    descriptor_at(place(queue_).descriptors.raw() + index * std::uint64_t{16}, address, length,
+    descriptor_at(rings(queue_).descriptors.raw() + index * std::uint64_t{16}, address, length,
                   flags, next);
   }
   /// Makes the chain that begins at `head` available.
   void offer(std::uint16_t head) {
-    const std::uint64_t ring = place(queue_).driver.raw();
+    const std::uint64_t ring = rings(queue_).driver.raw();
     const auto index = get<std::uint16_t>(ring + 2);
     put(ring + 4 + index % size_ * std::uint64_t{2}, head);
     put(ring + 2, static_cast<std::uint16_t>(index + 1));
@@ -87,21 +87,21 @@ class FakeDriver {
     }
     offer(first);
   }
-  std::uint16_t used_index() const { return get<std::uint16_t>(place(queue_).device.raw() + 2); }
+  std::uint16_t used_index() const { return get<std::uint16_t>(rings(queue_).device.raw() + 2); }
   /// The used ring's entry number `index` from the beginning: {head, written}.
   std::pair<std::uint32_t, std::uint32_t> used(std::uint16_t index) const {
-    const std::uint64_t at = place(queue_).device.raw() + 4 + index % size_ * std::uint64_t{8};
+    const std::uint64_t at = rings(queue_).device.raw() + 4 + index % size_ * std::uint64_t{8};
     return {get<std::uint32_t>(at), get<std::uint32_t>(at + 4)};
   }
-  void suppress_interrupts() { put(place(queue_).driver.raw(), std::uint16_t{1}); }
+  void suppress_interrupts() { put(rings(queue_).driver.raw(), std::uint16_t{1}); }
   void set_used_event(std::uint16_t index) {
-    put(place(queue_).driver.raw() + 4 + size_ * std::uint64_t{2}, index);
+    put(rings(queue_).driver.raw() + 4 + size_ * std::uint64_t{2}, index);
   }
   std::uint16_t avail_event() const {
-    return get<std::uint16_t>(place(queue_).device.raw() + 4 + size_ * std::uint64_t{8});
+    return get<std::uint16_t>(rings(queue_).device.raw() + 4 + size_ * std::uint64_t{8});
   }
   bool notifications_suppressed() const {
-    return get<std::uint16_t>(place(queue_).device.raw()) != 0;
+    return get<std::uint16_t>(rings(queue_).device.raw()) != 0;
   }
 
   /// Reset, negotiation, queues, DRIVER_OK. The status that the device ends up with.
@@ -119,7 +119,7 @@ class FakeDriver {
     }
     out(0x070, 11);
     for (unsigned queue = 0; queue < queues; ++queue) {
-      const Virtqueue::Place where = place(queue);
+      const Virtqueue::Rings where = rings(queue);
       out(0x030, queue);
       out(0x038, where.size);
       const std::uint64_t rings[] = {where.descriptors.raw(), where.driver.raw(),
