@@ -3,21 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
 #include <utility>
 
 #include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kernel_file/kernel_file.h"
-#include "vmm/kvm/api/kvm_system.h"
-#include "vmm/kvm/board.h"
 #include "vmm/kvm/boot/acpi_tables.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/kvm/boot/layout.h"
 #include "vmm/kvm/host/kvm_fitness.h"
 #include "vmm/kvm/initrd.h"
-#include "vmm/kvm/kvm_exits.h"
-#include "vmm/kvm/kvm_guest.h"
-#include "vmm/kvm/serial_peers.h"
 
 namespace ringside::vmm::kvm {
 namespace {
@@ -77,50 +71,8 @@ Result<BootState> load(const GuestConfig& guest, const KvmConfig& config, unsign
 
 }  // namespace
 
-/// The parts of the machine, apart from its memory, which the guest has.
-class KvmMachine::Impl final : public Vcpus, public CodeWriter, public MachineStatus {
- public:
-  static Result<std::unique_ptr<Impl>> create(const GuestConfig& guest, const KvmConfig& config);
-  ~Impl() override { shut_down(); }
-
-  KvmGuest& guest() { return *guest_; }
-  SerialPeers& peers() { return *peers_; }
-  KvmExits& exits() { return exits_; }
-  void shut_down();
-
-  unsigned count() const override { return guest_->vcpu_count(); }
-  void release() override;
-  MachineState state() const override;
-  int event_fd() const override { return guest_->guest_end().event_fd(); }
-  std::string console_tail() const override { return peers_->console_tail(); }
-  std::string exit_reason() const override;
-  std::string exit_report() const override;
-
- private:
-  Impl(KvmSystem system, std::unique_ptr<KvmGuest> guest, std::unique_ptr<SerialPeers> peers,
-       std::unique_ptr<Board> board)
-      : system_(std::move(system)),
-        guest_(std::move(guest)),
-        peers_(std::move(peers)),
-        board_(std::move(board)),
-        exits_(system_, *guest_) {}
-  Result<void> check_alive() const;
-  Result<void> pause() override;
-  Result<void> resume() override;
-  Result<Registers> registers(unsigned vcpu) override;
-  Result<void> write(std::span<const CodeWrite> writes) override;
-
-  const KvmSystem system_;
-  const std::unique_ptr<KvmGuest> guest_;
-  const std::unique_ptr<SerialPeers> peers_;
-  const std::unique_ptr<Board> board_;
-  KvmExits exits_;
-  std::mutex mutex_;
-  bool held_ = true;
-};
-
-Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const GuestConfig& guest,
-                                                                   const KvmConfig& config) {
+Result<std::unique_ptr<KvmMachine>> KvmMachine::create(const GuestConfig& guest,
+                                                       const KvmConfig& config) {
   KvmSystem system = TRY(KvmSystem::open(config.device));
   TRY(check_vcpus(system, guest.vcpus));
   auto made = TRY(KvmGuest::create(system, guest.vcpus, guest.memory));
@@ -128,67 +80,67 @@ Result<std::unique_ptr<KvmMachine::Impl>> KvmMachine::Impl::create(const GuestCo
   auto board = TRY(Board::create(*made, *peers, config));
   const BootState boot = TRY(load(guest, config, board->virtio_count(), made->memory()));
   TRY(check_fitness(config, boot.protocol));
-  std::unique_ptr<Impl> impl(
-      new Impl(std::move(system), std::move(made), std::move(peers), std::move(board)));
+  std::unique_ptr<KvmMachine> machine(
+      new KvmMachine(std::move(system), std::move(made), std::move(peers), std::move(board)));
   const bool typed_to_hvc0 = reads_hvc0(kernel_command_line(guest.append));
-  TRY(impl->peers_->start(impl->board_->peer_ports(typed_to_hvc0)));
-  TRY(impl->guest_->start(boot));
-  if (!config.hold) impl->release();
-  return impl;
+  TRY(machine->peers_->start(machine->board_->peer_ports(typed_to_hvc0)));
+  TRY(machine->guest_->start(boot));
+  if (!config.hold) machine->release();
+  return machine;
 }
 
 /// A kernel that panics resets the machine as a reboot does; only its console tells them apart.
-MachineState KvmMachine::Impl::state() const {
+MachineState KvmMachine::state() const {
   const MachineState state = guest_->guest_end().state();
   if (state != MachineState::Rebooted) return state;
   const bool panic = peers_->console_tail().find("Kernel panic - not syncing") != std::string::npos;
   return panic ? MachineState::Panicked : state;
 }
 
-std::string KvmMachine::Impl::exit_reason() const {
+std::string KvmMachine::exit_reason() const {
   const std::string words = exit_report();
   return words.substr(0, words.find('\n'));
 }
 
-std::string KvmMachine::Impl::exit_report() const {
+std::string KvmMachine::exit_report() const {
   const MachineState now = state();
   const bool bad = now == MachineState::Died || now == MachineState::Panicked;
   return bad ? guest_->guest_end().exit_report() : std::string();
 }
 
-void KvmMachine::Impl::release() {
+void KvmMachine::release() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(held_, false)) guest_->resume();
 }
 
-void KvmMachine::Impl::shut_down() {
+void KvmMachine::shut_down() {
   guest_->guest_end().record(MachineState::Died, {});  // for a guest that has not ended by itself
   guest_->stop();
   peers_->stop();
 }
 
-Result<void> KvmMachine::Impl::check_alive() const {
+Result<void> KvmMachine::check_alive() const {
   if (guest_->guest_end().state() == MachineState::Running) return {};
   return fail(ErrorCode::MachineGone, "the guest has ended");
 }
 
-Result<void> KvmMachine::Impl::pause() {
+Result<void> KvmMachine::pause() {
   TRY(check_alive());
   guest_->pause();
   return {};
 }
 
-Result<void> KvmMachine::Impl::resume() {
+Result<void> KvmMachine::resume() {
   guest_->resume();
   return check_alive();
 }
 
-Result<Registers> KvmMachine::Impl::registers(unsigned vcpu) {
+Result<Registers> KvmMachine::registers(unsigned vcpu) {
   TRY(check_alive());
   return guest_->registers(vcpu);
 }
 
-Result<void> KvmMachine::Impl::write(std::span<const CodeWrite> writes) {
+Result<void> KvmMachine::write(std::span<const CodeWrite> writes) {
   TRY(check_alive());
   const auto lost = write_through(guest_->memory(), writes);
   if (!lost) return {};
@@ -196,46 +148,8 @@ Result<void> KvmMachine::Impl::write(std::span<const CodeWrite> writes) {
               fmt::format("there is no code to write at {:#x}: no memory is there", lost->raw()));
 }
 
-KvmMachine::KvmMachine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-KvmMachine::~KvmMachine() = default;
-
-Result<std::unique_ptr<KvmMachine>> KvmMachine::create(const GuestConfig& guest,
-                                                       const KvmConfig& config) {
-  auto impl = TRY(Impl::create(guest, config));
-  return std::unique_ptr<KvmMachine>(new KvmMachine(std::move(impl)));
-}
-
-GuestMemory& KvmMachine::memory() {
-  return impl_->guest().memory();
-}
-
-Vcpus& KvmMachine::vcpus() {
-  return *impl_;
-}
-
-CodeWriter& KvmMachine::code() {
-  return *impl_;
-}
-
-MachineStatus& KvmMachine::status() {
-  return *impl_;
-}
-
 std::optional<GuestMemory::Extent> KvmMachine::reserved_memory() const {
-  return shim_memory(impl_->guest().memory().size());
-}
-
-VcpuExits* KvmMachine::exits() {
-  return &impl_->exits();
-}
-
-void KvmMachine::shut_down() {
-  impl_->shut_down();
-}
-
-CommandPort KvmMachine::command_port() const {
-  return {impl_->peers().control(), impl_->peers().command_output()};
+  return shim_memory(guest_->memory().size());
 }
 
 }  // namespace ringside::vmm::kvm
