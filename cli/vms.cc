@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/messages/messages.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "vmm/base/await_child.h"
+#include "vmm/base/process.h"
 
 namespace ringside::cli {
 namespace {

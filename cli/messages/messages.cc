@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/messages/progress.h"
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

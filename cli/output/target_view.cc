@@ -10,7 +10,7 @@
 
 #include "cli/messages/messages.h"
 #include "vmm/base/end_order.h"
-#include "vmm/base/utf8.h"
+#include "vmm/base/printable.h"
 #include "vmm/linux/vmcoreinfo.h"
 #include "vmm/page_walk.h"
 #include "vmm/saved/core_writer.h"

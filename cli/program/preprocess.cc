@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "cli/guest/host_program.h"
-#include "vmm/base/await_child.h"
+#include "vmm/base/process.h"
 #include "vmm/base/unique_fd.h"
 
 namespace ringside::cli {

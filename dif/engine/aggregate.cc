@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "dif/evaluate/dynamic_table.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -7,8 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "dif/evaluate/dynamic_table.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

@@ -15,7 +15,7 @@
 #include "dif/program/options.h"
 #include "dif/verify/verify.h"
 #include "dif/verify/verify_shapes.h"
-#include "vmm/base/align.h"
+#include "vmm/base/numbers.h"
 
 namespace ringside::dif {
 

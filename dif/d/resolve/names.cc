@@ -8,7 +8,7 @@
 #include "dif/d/resolve/resolve.h"
 #include "dif/d/syntax/print_tree.h"
 #include "vmm/base/similar_name.h"
-#include "vmm/base/variable_key.h"
+#include "vmm/base/c_type.h"
 
 namespace ringside::d {
 
