@@ -213,6 +213,8 @@ class VmResult(unittest.TestResult):
 
     def stopTest(self, test):
         super().stopTest(test)
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            return  # run_class() says it
         outcome = "FAILED" if test.id() in self.bad else "done"
         say(f"{self._suite}: {test.id()} {outcome} ({time.monotonic() - self._start:.1f} s)")
 
