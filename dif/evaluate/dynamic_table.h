@@ -1,6 +1,6 @@
 // The memory of dynamic variables (self-> and associative arrays): a chained hash table in one
 // fixed arena of dynvarsize bytes. Freed memory is kept by size class; an element may take a chunk
-// of a larger class. No library serves here: their tables allocate as they grow, and firings may not.
+// of a larger class. No library serves here: their tables allocate, and firings may not.
 //
 // The memory of an erased element is not reused at once, because a firing may still hold its
 // address in a register. The memory lies on the dirty list until clean() moves it to the rinsing
