@@ -20,8 +20,9 @@
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/kernel_choice.h"
+#include "vmm/linux/discovery/discover.h"
+#include "vmm/linux/discovery/kernel_boot_watch.h"
 #include "vmm/linux/health/storage_watch.h"
-#include "vmm/linux/kernel_boot_watch.h"
 #include "vmm/linux/types/type_file.h"
 #include "vmm/vcpu_exits.h"
 
@@ -104,7 +105,7 @@ Result<std::unique_ptr<guest_linux::Kernel>> Startup::wait_kernel() {
   const Clock::time_point deadline = Clock::now() + kBootLimit;
   for (;;) {
     const Clock::time_point began = Clock::now();
-    auto kernel = Kernel::discover(*machine_, Kernel::Boot::Finished, types_);
+    auto kernel = guest_linux::discover_kernel(*machine_, guest_linux::Boot::Finished, types_);
     if (kernel) discovery_ = Clock::now() - began;
     if (kernel || kernel.error().code != ErrorCode::NotFound) return kernel;
     if (began > deadline) {
@@ -311,7 +312,8 @@ Result<void> attach_to(Guest& guest, const MachineOptions& options,
                     *attached.stopped_by));
   }
   const auto began = Clock::now();
-  auto kernel = Kernel::discover(*guest.traced.machine, Kernel::Boot::Finished, types);
+  auto kernel =
+      guest_linux::discover_kernel(*guest.traced.machine, guest_linux::Boot::Finished, types);
   if (kernel) {
     guest.traced.kernel = std::move(*kernel);
     stop_only_where_storage_answers(*guest.traced.machine, *guest.traced.kernel);

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> end_of_memory(vmm::SavedMachine& machine, const Ker
 Result<SavedGuest> open_saved_guest(const std::string& path, const std::string& types_file) {
   const auto types = TRY(guest_linux::TypeFile::open_if_named(types_file));
   const auto discover = [&types](vmm::SavedMachine& in) {
-    return Kernel::discover(in, Kernel::Boot::AnyStage, types ? &*types : nullptr);
+    return guest_linux::discover_kernel(in, guest_linux::Boot::AnyStage, types ? &*types : nullptr);
   };
   auto machine = TRY(vmm::SavedMachine::open(path));
   const std::uint64_t missing = divide_up(machine->missing(), kMib);

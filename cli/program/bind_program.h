@@ -11,7 +11,7 @@
 #include "dif/program/program.h"
 #include "providers/tracer/target.h"
 #include "vmm/base/result.h"
-#include "vmm/linux/kernel_identity.h"
+#include "vmm/linux/types/kernel_identity.h"
 
 namespace ringside::cli {
 

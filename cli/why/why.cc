@@ -13,6 +13,7 @@
 #include "cli/output/sink.h"
 #include "vmm/attach/attach.h"
 #include "vmm/attach/host_share.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/health/health.h"
 #include "vmm/linux/health/storage_watch.h"
 #include "vmm/linux/types/type_file.h"
@@ -43,7 +44,6 @@ std::vector<std::string> held_back_since(const vmm::HostShare& first, pid_t proc
 }
 
 Result<Patient> find_patient(const CommandLine& line) {
-  using guest_linux::Kernel;
   if (!line.core_file.empty()) {
     auto guest = TRY(open_saved_guest(line.core_file, line.types_file));
     return Patient{std::move(guest.machine),
@@ -58,8 +58,8 @@ Result<Patient> find_patient(const CommandLine& line) {
     return held_back_since(first, process);
   };
   const auto types = TRY(guest_linux::TypeFile::open_if_named(line.types_file));
-  auto kernel =
-      Kernel::discover(*observed.machine, Kernel::Boot::AnyStage, types ? &*types : nullptr);
+  auto kernel = guest_linux::discover_kernel(*observed.machine, guest_linux::Boot::AnyStage,
+                                             types ? &*types : nullptr);
   if (!kernel && types) return tl::unexpected(std::move(kernel).error());
   return Patient{std::move(observed.machine),
                  std::move(observed.name),

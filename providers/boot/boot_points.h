@@ -12,7 +12,7 @@
 #include "providers/dispatch/binding.h"
 #include "providers/dispatch/dispatch_table.h"
 #include "providers/tracepoint/address_index.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 
 namespace ringside::providers {
 

@@ -12,7 +12,7 @@
 
 #include "providers/boot/boot_points.h"
 #include "providers/tracer/kernel_tracer.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "providers/testing/fake_guest.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::providers {

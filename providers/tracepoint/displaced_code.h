@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "providers/tracepoint/jump_run.h"
-#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/shim/jump_record.h"

@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
-#include "providers/tracepoint/probe_site.h"
 #include "providers/tracepoint/sites/jump_targets.h"
 #include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "providers/tracepoint/sites/site_examiner.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/kernel.h"

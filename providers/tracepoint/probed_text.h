@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "providers/tracepoint/probe_site.h"
 #include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "providers/tracepoint/sites/site_examiner.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/tracepoint/probe_site.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"

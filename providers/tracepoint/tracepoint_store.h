@@ -18,8 +18,8 @@
 
 #include "providers/tracepoint/address_index.h"
 #include "providers/tracepoint/displaced_code.h"
-#include "providers/tracepoint/probe_site.h"
 #include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"

@@ -16,7 +16,7 @@
 
 #include "dif/engine/engine.h"
 #include "providers/tracer/tracer.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/processes/user_names.h"
 #include "vmm/machine.h"

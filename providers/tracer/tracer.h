@@ -35,7 +35,7 @@
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/trace_statistics.h"
 #include "providers/tracer/trap_form.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 

@@ -9,6 +9,7 @@
 #include "vmm/linux/fakes_for_tests.h"
 #include "vmm/linux/modules.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
+#include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/types/btf.h"
 
 namespace ringside::fuzz {

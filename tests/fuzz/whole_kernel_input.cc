@@ -8,6 +8,7 @@
 #include "tests/fuzz/module_writer.h"
 #include "tests/fuzz/ram_input.h"
 #include "vmm/base/check.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/load_stack_tables.h"
 #include "vmm/linux/stacks/stack_walk.h"
@@ -82,8 +83,8 @@ std::size_t read_kernel(std::span<const std::byte> input) {
   FuzzScript script(input);
   const GuestInput pieces(script);
   InputMachine machine(pieces, script.take<std::uint64_t>());
-  const auto kernel = Kernel::discover(machine);
-  const auto again = Kernel::discover(machine);
+  const auto kernel = discover_kernel(machine);
+  const auto again = discover_kernel(machine);
   CHECK(kernel.has_value() == again.has_value());
   if (!kernel) {
     CHECK(!kernel.error().message.empty() && kernel.error().message == again.error().message);

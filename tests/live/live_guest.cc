@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "vmm/base/printable.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/qemu/start_qemu.h"
 
 namespace ringside::live {
@@ -63,7 +64,7 @@ Result<std::unique_ptr<LiveGuest>> LiveGuest::boot_once(const cli::Image& image,
 Result<void> LiveGuest::find_kernel() {
   const auto deadline = Clock::now() + kTimeout;
   for (;;) {
-    auto kernel = guest_linux::Kernel::discover(*machine_);
+    auto kernel = guest_linux::discover_kernel(*machine_);
     if (kernel) {
       kernel_ = std::move(*kernel);
       return {};

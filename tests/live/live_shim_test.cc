@@ -16,6 +16,7 @@
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/deferred_shim.h"
 #include "tests/live/live_guest.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/low_memory.h"
 #include "vmm/process_memory.h"
 #include "vmm/qemu/qemu_machine.h"
@@ -217,7 +218,7 @@ TEST_P(LiveShim, EveryCallIsOneTrap) {
   ASSERT_TRUE(memory) << memory.error().message;
   CopiedMachine machine(guest_->machine(), std::move(*memory));
   ASSERT_TRUE(machine.memory().mapping(GuestPhys(0), 8).empty());
-  auto kernel = guest_linux::Kernel::discover(machine);
+  auto kernel = guest_linux::discover_kernel(machine);
   ASSERT_TRUE(kernel) << kernel.error().message;
   count(machine, **kernel);
 }

@@ -68,13 +68,4 @@ bool runs_on(const vmm::GuestMemory& memory, const Registers& registers,
 /// NotFound when there is none yet; Invalid when several remain.
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine);
 
-class Kernel;
-/// The kernel that crashed and started `running` as its crash kernel, to look at while the machine
-/// that both are in lives. NotFound for any other kernel.
-Result<std::unique_ptr<Kernel>> open_crashed_kernel(const Kernel& running);
-/// Whether a vCPU with these registers has stayed in that kernel. It was stopped there for good,
-/// and comes into `running` no more.
-bool stays_in_crashed_kernel(const Kernel& running, const vmm::GuestMemory& memory,
-                             const Registers& registers);
-
 }  // namespace ringside::guest_linux

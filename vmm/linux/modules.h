@@ -85,13 +85,6 @@ Result<std::vector<ModuleHead>> list_modules(const GuestReader& kernel, const Mo
 ModuleSymbols read_module_symbols(const GuestReader& kernel, const ModuleLayout& layout,
                                   const ModuleHead& module, ModuleBudget& budget);
 
-/// Appends the places in the module's text that the kernel patches or looks up. False when one of
-/// the module's tables cannot be read whole, or is more than `budget` has left: then nothing may be
-/// written to its text.
-[[nodiscard]] bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
-                                     const ModuleHead& module,
-                                     std::vector<Kernel::PatchedSite>& sites, ModuleBudget& budget);
-
 /// The split BTF of a module.
 struct ModuleBtf {
   GuestVirt module;                                     // its struct module

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vmm/linux/fakes_for_tests.h"
+#include "vmm/linux/text/patched_sites.h"
 
 namespace ringside::guest_linux {
 namespace {

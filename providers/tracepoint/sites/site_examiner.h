@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "providers/tracepoint/probe_site.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracepoint/sites/no_idt_text.h"
 #include "providers/tracepoint/sites/original_text.h"
+#include "providers/tracepoint/sites/probe_site.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 

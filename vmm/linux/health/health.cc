@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/health/block_requests.h"
 #include "vmm/linux/health/diagnosis.h"
 #include "vmm/linux/health/kernel_log.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
 #include "vmm/linux/text/small_elf_for_tests.h"
 

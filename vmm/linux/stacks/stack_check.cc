@@ -11,6 +11,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/printable.h"
 #include "vmm/linux/constants.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/stacks/stack_size.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
 
@@ -109,6 +110,26 @@ void collect_static_call_trampolines(std::span<const Symbol> symbols, const Text
       sites.push_back({symbol.address, kTrampolineBytes, "static call"});
     }
   }
+}
+
+bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+                       const ModuleHead& module, std::vector<Kernel::PatchedSite>& sites,
+                       ModuleBudget& budget) {
+  const TextBounds bounds{&kernel, Kernel::AddressRange::of(module.text_base, module.text_size)};
+  const auto collect = [&](const std::optional<ModuleLayout::Table>& table,
+                           std::uint64_t entry_bytes, auto collector) {
+    if (!table) return true;  // this kernel's modules have none
+    const auto at = load_field<std::uint64_t>(kernel, module.address, table->pointer);
+    const auto count = load_field<std::uint32_t>(kernel, module.address, table->count);
+    if (!at || !count || !ModuleBudget::take(budget.sites, *count)) return false;
+    std::vector<std::byte> bytes(*count * entry_bytes);
+    if (!kernel.read(GuestVirt(*at), bytes)) return false;
+    collector(ImageView{GuestVirt(*at), bytes}, bounds, sites);
+    return true;
+  };
+  return collect(layout.jump_labels, kJumpEntryBytes, collect_jump_labels) &&
+         collect(layout.static_calls, kStaticCallSiteBytes, collect_static_calls) &&
+         collect(layout.exceptions, kExceptionEntryBytes, collect_exceptions);
 }
 
 Result<std::optional<Kernel::AddressRange>> find_part(const SymbolTable& symbols,

@@ -18,6 +18,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/modules.h"
 
 namespace ringside::guest_linux {
 
@@ -45,6 +46,13 @@ void collect_exceptions(const ImageView& table, const TextBounds& bounds,
 /// The trampolines __SCT__name, whose jump the kernel rewrites.
 void collect_static_call_trampolines(std::span<const Symbol> symbols, const TextBounds& bounds,
                                      std::vector<Kernel::PatchedSite>& sites);
+
+/// Appends the places in the module's text that the kernel patches or looks up. False when one of
+/// the module's tables cannot be read whole, or is more than `budget` has left: then nothing may be
+/// written to its text.
+[[nodiscard]] bool read_module_sites(const GuestReader& kernel, const ModuleLayout& layout,
+                                     const ModuleHead& module,
+                                     std::vector<Kernel::PatchedSite>& sites, ModuleBudget& budget);
 
 /// A part of vmlinux between the symbols `begin` and `end`. A kernel with the symbol `shown_by` has
 /// the part; this tells a kernel that is too old for it from one whose symbol table lacks its

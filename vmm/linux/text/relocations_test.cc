@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/text/small_elf_for_tests.h"
 
 namespace ringside::guest_linux {

@@ -15,7 +15,7 @@
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/result.h"
-#include "vmm/linux/symbols/name_index.h"
+#include "vmm/linux/name_index.h"
 
 namespace ringside::guest_linux {
 

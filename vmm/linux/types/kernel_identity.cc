@@ -1,4 +1,4 @@
-#include "vmm/linux/kernel_identity.h"
+#include "vmm/linux/types/kernel_identity.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // In this file, top to bottom: the file's bytes as guest text, symbols, what Linux adds, the
 // kernel, kernel_from_file.
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "vmm/linux/kernel_boot_watch.h"
+#include "vmm/linux/discovery/kernel_boot_watch.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

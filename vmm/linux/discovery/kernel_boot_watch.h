@@ -16,7 +16,7 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/kernel_file/elf_file.h"
 #include "vmm/kernel_file/kernel_file.h"
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
 #include "vmm/vcpu_exits.h"

@@ -1,4 +1,4 @@
-#include "vmm/linux/file_kernel.h"
+#include "vmm/linux/discovery/file_kernel.h"
 
 #include <gtest/gtest.h>
 

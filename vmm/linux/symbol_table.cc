@@ -1,12 +1,10 @@
-// The kernel's and its modules' symbols: sorted by address, found by name and by address.
 // In this file, top to bottom: filling, sealing, modules that come later, questions.
-// Guarantees: a name that thousands of symbols share costs one step each, however it is asked for.
-// Fire context: at() and find() yes; describe() and filling no.
+#include "vmm/linux/symbol_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "vmm/linux/kernel.h"
+#include <utility>
 
 namespace ringside::guest_linux {
 

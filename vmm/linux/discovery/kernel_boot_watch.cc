@@ -1,5 +1,5 @@
 // In this file, top to bottom: the kernel's banner, finding it, the vCPU that arrives, its taking.
-#include "vmm/linux/kernel_boot_watch.h"
+#include "vmm/linux/discovery/kernel_boot_watch.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
