@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "providers/functions/matching_functions.h"
+#include "providers/functions/function_names.h"
 #include "providers/other_kernels.h"
 
 namespace ringside::providers {

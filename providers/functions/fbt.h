@@ -18,7 +18,7 @@
 
 #include "providers/dispatch/binding.h"
 #include "providers/functions/entry_return_provider.h"
-#include "providers/functions/function_form.h"
+#include "providers/functions/function_names.h"
 #include "providers/functions/function_probes.h"
 #include "providers/functions/tail_calls.h"
 #include "vmm/base/guest_reader.h"

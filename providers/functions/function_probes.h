@@ -3,14 +3,46 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "providers/dispatch/binding.h"
-#include "providers/functions/bare_functions.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
+
+/// Finds functions without an ftrace site that can still have probes. Some 12,000 functions have no
+/// such site: most of them must not be probed, or are not entered by a call. But a probe's trap
+/// runs none of the kernel's code. So functions that the kernel excludes only because its own
+/// tracer uses them (the ring buffer, clocks, notrace) can be probed, if
+///   - BTF has its prototype, with a parameter or a result: then it is C. Assembler has its own
+///     ways in and out, and the kernel copies some of it (the trampolines of ftrace and kprobes);
+///   - the kernel lets its kprobes into it (NOKPROBE_SYMBOL);
+///   - its text may have breakpoints, which the tracepoint table knows.
+class BareFunctions {
+ public:
+  /// Both must outlive it.
+  BareFunctions(const GuestReader& text, const guest_linux::Kernel& kernel)
+      : text_(text), kernel_(kernel) {}
+
+  /// The first instruction that its callers run, after a landing pad for them. Unsupported: it can
+  /// have no probe. Once found good, a function stays so when the kernel's types are gone.
+  Result<GuestVirt> entry(const guest_linux::Symbol& function);
+
+ private:
+  using Ranges = std::vector<guest_linux::Kernel::AddressRange>;
+
+  bool is_of_c(const guest_linux::Symbol& function) const;
+  Result<void> check(const guest_linux::Symbol& function);
+  const Result<Ranges>& blacklist();
+
+  const GuestReader& text_;
+  const guest_linux::Kernel& kernel_;
+  std::optional<Result<Ranges>> blacklist_;  // once it was asked for
+  std::unordered_set<GuestVirt> good_;
+};
 
 /// A site of a probe, and what the probe has to do with it; the probe's id is not filled in.
 struct BoundSite {

@@ -5,17 +5,18 @@
 // return fires once for every entry. If __x64_sys_NAME leaves only by ret, it stands on those. If
 // the function jumps on to another one, it stands in do_syscall_64 where the result is stored, and
 // fires for this number only.
-// return of a call that makes a process or thread also fires in the new task, with 0 (new_child.h).
-// A call that never returns (exit, exit_group) has no return probe.
+// return of a call that makes a process or thread also fires in the new task, with 0
+// (ChildRegisters). A call that never returns (exit, exit_group) has no return probe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "providers/context/argument_plan.h"
 #include "providers/dispatch/binding.h"
 #include "providers/functions/entry_return_provider.h"
-#include "providers/functions/new_child.h"
 #include "providers/functions/syscall_parameters.h"
 #include "providers/functions/syscall_table.h"
 #include "providers/tracepoint/sites/function_sites.h"
@@ -23,6 +24,32 @@
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
+
+/// Whether the call of that name comes back twice.
+bool comes_back_in_child(std::string_view call);
+/// Every new task is here first, and at its end on its way to user mode.
+inline constexpr std::string_view kFirstOfTask = "schedule_tail";
+
+/// The return in the new task, on its first way to user mode. The call's function does not run
+/// there. The caller's registers, with the number of the call, were copied to the top of the new
+/// task's stack (copy_thread(), arch/x86/kernel/process.c, 5.10 to 6.12); threads of the kernel
+/// have zeros there. So these are the registers for user mode that the kernel stack of this moment
+/// holds. Fire context: argument() yes.
+class ChildRegisters final : public ComputedArguments {
+ public:
+  ChildRegisters(const PtRegsLayout& layout, const guest_linux::SymbolTable& symbols);
+
+  static constexpr unsigned kResult = 0, kNumber = 1;
+  Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
+
+  /// The argument plan of the return in the child; this object must outlive it.
+  ArgumentPlan plan() const;
+
+ private:
+  const PtRegsLayout layout_;
+  const std::uint64_t stack_bytes_;  // a power of two, to which stacks are aligned
+  const std::uint64_t saved_at_;     // from the stack's lowest address
+};
 
 class SyscallProvider final : public EntryReturnProvider {
  public:

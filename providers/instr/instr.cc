@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "providers/functions/matching_functions.h"
+#include "providers/functions/function_names.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/numbers.h"
 

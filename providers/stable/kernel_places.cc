@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "providers/functions/function_form.h"
+#include "providers/functions/function_names.h"
 #include "providers/stable/first_found.h"
 #include "vmm/linux/layout.h"
 

@@ -1,16 +1,19 @@
-// Recognises by name the forms that GCC makes of a function of the source: foo.isra.0 (with
-// parameters or the result changed or dropped), foo.constprop.0 (for constant arguments),
-// foo.part.0 (without its beginning, which its callers have inside) and foo.cold (its rarely run
-// instructions, which it jumps to), and combinations of these: foo.constprop.0.isra.0. Pure. Used
-// by the providers that stand on functions.
+// Functions by their names: those that a probe description asks for, and the forms that GCC makes
+// of a function of the source. The forms are foo.isra.0 (with parameters or the result changed or
+// dropped), foo.constprop.0 (for constant arguments), foo.part.0 (without its beginning, which its
+// callers have inside) and foo.cold (its rarely run instructions, which it jumps to), and
+// combinations of these: foo.constprop.0.isra.0. Pure. Used by the providers that stand on
+// functions.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dif/program/probe_description.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
@@ -45,5 +48,11 @@ class SourceNames {
  private:
   std::vector<Function> functions_;
 };
+
+/// Visits, by index, those symbols of text that the pattern's module and function match, in the
+/// order of their addresses. All aliases of a function are visited.
+void for_each_function(const guest_linux::SymbolTable& symbols,
+                       const dif::ProbeDescription& pattern,
+                       const std::function<void(std::size_t)>& visit);
 
 }  // namespace ringside::providers

@@ -1,5 +1,5 @@
 // Names that the compiler gives to what it makes of functions.
-#include "providers/functions/function_form.h"
+#include "providers/functions/function_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
-#include "providers/functions/function_form.h"
+#include "providers/functions/function_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace ringside::providers {
 namespace {
@@ -55,6 +56,29 @@ SourceNames::SourceNames(const guest_linux::SymbolTable& symbols,
     const auto& module = symbols.modules()[all[index].module].name;
     if (symbols.find(form.source, module) == nullptr)
       functions_.push_back({index, std::string(form.source)});
+  }
+}
+
+void for_each_function(const guest_linux::SymbolTable& symbols,
+                       const dif::ProbeDescription& pattern,
+                       const std::function<void(std::size_t)>& visit) {
+  const bool exact = !pattern.function.empty() && !dif::is_glob(pattern.function);
+  // One look into the index answers for most names that do not exist.
+  if (exact && symbols.find(pattern.function) == nullptr) return;
+  std::vector<bool> modules;
+  for (const guest_linux::Module& module : symbols.modules()) {
+    modules.push_back(dif::field_matches(pattern.module, module.name));
+  }
+  const auto wants = [&](const guest_linux::Symbol& symbol) {
+    if (!symbol.is_text() || symbol.module >= modules.size() || !modules[symbol.module]) {
+      return false;
+    }
+    if (exact) return symbol.name == pattern.function;
+    return dif::field_matches(pattern.function, symbol.name);
+  };
+  const auto all = symbols.symbols();
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    if (wants(all[index])) visit(index);
   }
 }
 
