@@ -13,7 +13,7 @@
 #include "providers/cleanup/leave.h"
 #include "providers/tracepoint/code_writes.h"
 #include "providers/tracepoint/replaced_byte.h"
-#include "providers/tracepoint/sites/fault_search.h"
+#include "providers/tracepoint/sites/site_examiner.h"
 #include "providers/tracer/deferred_shim.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/end_order.h"

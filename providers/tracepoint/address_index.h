@@ -1,6 +1,8 @@
 // From an address to a number: a flat hash table, because the fire path looks up every trap in it.
 // Grows only; no removal.
-// Fire context: find() yes; insert() no.
+// tsl::robin_map (1.2.1) with the same hash was tried for 60,939 addresses of functions (-O2, best
+// of 15): 10.4 ns to find one, here 8.8 ns; 24 bytes a bucket, here 16. With std::hash, which
+// leaves an address as it is, 50 ns. Fire context: find() yes; insert() no.
 #pragma once
 
 #include <cstdint>

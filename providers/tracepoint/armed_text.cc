@@ -1,15 +1,31 @@
-// In this file, top to bottom: what may be armed, writing, restoring, what the guest has changed.
+// In this file, top to bottom: the tracepoint where faults are searched, what may be armed,
+// writing, restoring, what the guest has changed, stepping aside for its kprobes.
 #include "providers/tracepoint/armed_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "providers/tracepoint/code_writes.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {
+
+Result<void> FaultSearchPoint::ensure() {
+  if (id_ && store_[*id_].stage != Tracepoint::Stage::Dropped) return {};
+  id_ = TRY(store_.add(TRY(text_.search_site())));
+  return {};
+}
+
+bool FaultSearchPoint::is_armed() const {
+  return id_ && store_[*id_].stage == Tracepoint::Stage::Armed;
+}
+
+bool FaultSearchPoint::is_there_with(std::span<const TracepointStore::Id> arming) const {
+  return is_armed() || (id_ && std::ranges::find(arming, *id_) != arming.end());
+}
 
 using Stage = Tracepoint::Stage;
 
@@ -153,6 +169,48 @@ void ArmedText::drop_changed() {
   if (changed.empty() || parts_.shim.state() != vmm::ShimState::There) return;
   if (are_copied(changed)) is_copied_by_kprobe_ = true;
   parts_.store.drop_standing(changed);
+}
+
+Result<bool> ArmedText::step_aside(vmm::PausedMachine& machine, GuestVirt at) {
+  const TracepointStore& store = parts_.store;
+  // Where faults are searched our int3 stays: the guest's kernel refuses its kprobe then.
+  const auto reaches = [this, at](const Tracepoint& point) {
+    return point.is_in_function_of(at) && !parts_.search.is_at(point);
+  };
+  std::vector<Id> leaving;
+  for (const Id id : store.standing()) {
+    if (reaches(store[id])) leaving.push_back(id);
+  }
+  if (leaving.empty()) return false;
+  auto done = restore(machine, reaches);
+  for (const Id id : leaving) {
+    if (store[id].stage == Stage::Retired) stepped_aside_.push_back(id);
+  }
+  TRY(done);
+  return true;
+}
+
+Result<bool> ArmedText::step_back(vmm::PausedMachine& machine) {
+  if (stepped_aside_.empty()) return true;
+  TRY(parts_.shim.check_mapped(machine));
+  TracepointStore& store = parts_.store;
+  reader_.forget();
+  const guest_linux::KprobeTable& table = parts_.text.kprobe_table();
+  if (table.is_changing(reader_)) return false;
+  const auto kprobes = TRY(table.read(reader_));
+  std::vector<Id> arming;
+  for (const Id id : std::exchange(stepped_aside_, {})) {
+    const Tracepoint& point = store[id];
+    if (point.users == 0 || point.stage != Stage::Retired) continue;
+    const std::size_t length = point.site.instruction().size();
+    if (point.is_original(reader_) && !guest_linux::has_kprobe(kprobes, point.address(), length)) {
+      arming.push_back(id);
+    } else {
+      store.drop(id);
+    }
+  }
+  TRY(arm(machine, std::move(arming), [](const Tracepoint&) { return false; }));
+  return true;
 }
 
 }  // namespace ringside::providers

@@ -1,6 +1,6 @@
 // The guest's text where tracepoints stand: chooses tracepoints that may be armed, writes their
-// int3s and jumps, restores the old bytes, and checks whether ours are still there. Used by the
-// tracepoint table and its parts.
+// int3s and jumps, restores the old bytes, and checks whether ours are still there. Takes them out
+// for a moment while the guest sets a kprobe. Used by the tracepoint table and its parts.
 // Does not: decide which are jumps (jump_planner.h).
 // Threads: choose(), which reads text as examinations do, on the thread that adds tracepoints; all
 // else on any. All need the table's lock, except is_copied_by_kprobe().
@@ -8,10 +8,10 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "providers/tracepoint/fault_search_point.h"
 #include "providers/tracepoint/probed_text.h"
 #include "providers/tracepoint/tracepoint_store.h"
 #include "vmm/base/result.h"
@@ -21,6 +21,27 @@
 #include "vmm/shim/shim.h"
 
 namespace ringside::providers {
+
+/// The tracepoint at the kernel's search of its exception table (sites/site_examiner.h). Does not:
+/// find the place, or restore it. Threads: ensure() on the one that adds tracepoints; all else as
+/// TracepointStore.
+class FaultSearchPoint {
+ public:
+  /// Both must outlive it.
+  FaultSearchPoint(ProbedText& text, TracepointStore& store) : text_(text), store_(store) {}
+
+  /// Makes it unless it is there: before a point whose instruction may fault.
+  Result<void> ensure();
+  bool is_at(const Tracepoint& point) const { return id_ && &point == &store_[*id_]; }
+  bool is_armed() const;
+  /// Whether it stands once these are armed.
+  bool is_there_with(std::span<const TracepointStore::Id> arming) const;
+
+ private:
+  ProbedText& text_;
+  TracepointStore& store_;
+  std::optional<TracepointStore::Id> id_;  // once some may fault
+};
 
 class ArmedText {
  public:
@@ -46,6 +67,16 @@ class ArmedText {
   Result<void> restore(vmm::PausedMachine& machine, const Which& wanted);
   /// Drops those that the guest has changed.
   void drop_changed();
+
+  /// Before the guest sets a kprobe, it reads the text of the function as code (noticed by
+  /// providers/tracer/kprobe_watch.h). Restores all tracepoints in the function that contains `at`;
+  /// returns whether there were any.
+  Result<bool> step_aside(vmm::PausedMachine& machine, GuestVirt at);
+  /// Arms them again, as int3s, but for those where a kprobe has come to stand, which are dropped.
+  /// False, and nothing is done, while the guest is changing its text.
+  Result<bool> step_back(vmm::PausedMachine& machine);
+  /// None of those that stepped aside comes back.
+  void forget_stepped_aside() { stepped_aside_.clear(); }
   /// Whether code of the guest's leads into the shim, since it has copied a jump.
   bool is_copied_by_kprobe() const { return is_copied_by_kprobe_; }
 
@@ -59,6 +90,7 @@ class ArmedText {
   const Parts parts_;
   const vmm::PageTable table_;  // the kernel's own, whatever a stopped vCPU is in
   const vmm::PageTableReader reader_;
+  std::vector<Id> stepped_aside_;
   std::atomic<bool> is_copied_by_kprobe_ = false;
 };
 

@@ -1,5 +1,3 @@
-#include "providers/tracepoint/fault_search_point.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/tracepoint/armed_text.h"
 #include "providers/tracepoint/tracepoints_for_tests.h"
 
 namespace ringside::providers {

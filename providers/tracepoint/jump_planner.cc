@@ -1,4 +1,5 @@
-// In this file, top to bottom: records, what a jump displaces, which may stand, who is in the way.
+// In this file, top to bottom: hardware breakpoints, records, what a jump displaces, which may
+// stand, who is in the way.
 #include "providers/tracepoint/jump_planner.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,20 @@
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {
+
+void KeptInPlace::add(GuestVirt at) {
+  const bool known = std::ranges::find(places_, at) != places_.end();
+  if (!known && places_.size() < kMostInPlace) places_.push_back(at);
+}
+
+void KeptInPlace::look(const GuestReader& live) {
+  for (const GuestVirt at : hardware_.find(live, kernel_.percpu_bases())) add(at);
+}
+
+bool KeptInPlace::forbids(const Tracepoint& point) const {
+  return places_.size() == kMostInPlace ||
+         std::ranges::any_of(places_, [&](GuestVirt at) { return point.displaces(at); });
+}
 
 using Stage = Tracepoint::Stage;
 

@@ -15,16 +15,41 @@
 #include "providers/tracepoint/armed_text.h"
 #include "providers/tracepoint/displaced_code.h"
 #include "providers/tracepoint/jump_run.h"
-#include "providers/tracepoint/kept_in_place.h"
 #include "providers/tracepoint/probed_text.h"
 #include "providers/tracepoint/tracepoint_store.h"
 #include "providers/tracepoint/tracepoint_types.h"
+#include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
+#include "vmm/linux/hardware_breakpoints.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim.h"
 
 namespace ringside::providers {
+
+/// If a guest has set more hardware breakpoints than this, no place becomes a jump any more.
+inline constexpr std::size_t kMostInPlace = 4096;
+
+/// Instructions that must run in their own place, because the guest has, or has had, a hardware
+/// breakpoint there. No jump may displace them. Does not: take away jumps that stand. Threads: as
+/// JumpPlanner.
+class KeptInPlace {
+ public:
+  /// `kernel` must outlive it.
+  explicit KeptInPlace(const guest_linux::Kernel& kernel) : kernel_(kernel), hardware_(kernel) {}
+
+  void add(GuestVirt at);
+  /// Adds those that are set now.
+  void look(const GuestReader& live);
+  /// Whether one of them lies in an instruction that the point's jump displaces.
+  bool forbids(const Tracepoint& point) const;
+
+ private:
+  const guest_linux::Kernel& kernel_;
+  const guest_linux::HardwareBreakpoints hardware_;
+  std::vector<GuestVirt> places_;
+};
 
 class JumpPlanner {
  public:

@@ -1,7 +1,6 @@
-#include "providers/tracepoint/kept_in_place.h"
-
 #include <gtest/gtest.h>
 
+#include "providers/tracepoint/jump_planner.h"
 #include "providers/tracepoint/jumps_for_tests.h"
 
 namespace ringside::providers {

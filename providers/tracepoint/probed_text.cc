@@ -1,7 +1,7 @@
 #include "providers/tracepoint/probed_text.h"
 
-#include "providers/tracepoint/sites/fault_search.h"
 #include "providers/tracepoint/sites/function_sites.h"
+#include "providers/tracepoint/sites/site_examiner.h"
 
 namespace ringside::providers {
 namespace {
@@ -29,7 +29,7 @@ ProbedText::ProbedText(const vmm::GuestMemory& memory, const OriginalText::Repla
       examiner_(original_, kernel, kexec_site_.value_or(std::nullopt), fault_search_) {}
 
 Result<ProbeSite> ProbedText::examine(GuestVirt address, SitePolicy policy) {
-  if (examiner_.find_no_idt_text()) look_again();
+  if (examiner_.find_functions_without_idt()) look_again();
   auto site = examiner_.examine(address, policy);
   if (!site || !site->may_fault()) return site;
   const auto& search = search_site();

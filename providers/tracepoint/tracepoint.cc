@@ -7,9 +7,7 @@
 
 #include "providers/tracepoint/armed_text.h"
 #include "providers/tracepoint/displaced_code.h"
-#include "providers/tracepoint/fault_search_point.h"
 #include "providers/tracepoint/jump_planner.h"
-#include "providers/tracepoint/points_aside.h"
 #include "providers/tracepoint/probed_text.h"
 #include "providers/tracepoint/tracepoint_store.h"
 
@@ -27,7 +25,6 @@ struct TracepointTable::State {
   FaultSearchPoint search;
   ArmedText armed;
   JumpPlanner jumps;
-  PointsAside aside;
 };
 
 TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, guest_linux::Kernel& kernel)
@@ -37,8 +34,7 @@ TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, guest_linux::Ke
       displaced(with, {text.kexec_site(), text.fault_search()}),
       search(text, store),
       armed(of, kernel, {with, text, store, search}),
-      jumps(kernel, {with, text, store, displaced, armed}),
-      aside({with, text.kprobe_table(), store, search, armed}) {}
+      jumps(kernel, {with, text, store, displaced, armed}) {}
 
 TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim,
                                  guest_linux::Kernel& kernel)
@@ -166,7 +162,7 @@ Result<void> TracepointTable::arm(vmm::PausedMachine& machine) {
 Result<void> TracepointTable::disarm(vmm::PausedMachine& machine) {
   State& s = *state_;
   const std::lock_guard lock(s.lock);
-  s.aside.forget();
+  s.armed.forget_stepped_aside();
   return s.armed.restore(machine, [&s](const Tracepoint& point) { return !s.search.is_at(point); });
 }
 
@@ -204,12 +200,12 @@ bool TracepointTable::stands_in_function(GuestVirt at) const {
 
 Result<bool> TracepointTable::step_aside(vmm::PausedMachine& machine, GuestVirt at) {
   const std::lock_guard lock(state_->lock);
-  return state_->aside.step_aside(machine, at);
+  return state_->armed.step_aside(machine, at);
 }
 
 Result<bool> TracepointTable::step_back(vmm::PausedMachine& machine) {
   const std::lock_guard lock(state_->lock);
-  return state_->aside.step_back(machine);
+  return state_->armed.step_back(machine);
 }
 
 void TracepointTable::drop_in(const guest_linux::Kernel::AddressRange& range) {

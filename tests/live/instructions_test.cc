@@ -10,9 +10,8 @@
 #include <set>
 #include <string>
 
-#include "disasm/form_run_for_tests.h"
 #include "disasm/decoder.h"
-#include "providers/tracepoint/sites/fault_search.h"
+#include "disasm/form_run_for_tests.h"
 #include "providers/tracepoint/sites/instruction_list.h"
 #include "providers/tracepoint/sites/original_text.h"
 #include "providers/tracepoint/sites/site_examiner.h"
@@ -68,7 +67,7 @@ TEST_P(LiveText, NearlyEveryInstructionCanBeProbed) {
   const auto fault_search = providers::find_fault_search(*text_, guest_->kernel());
   ASSERT_TRUE(fault_search) << fault_search.error().message;
   providers::SiteExaminer examiner(*text_, guest_->kernel(), std::nullopt, fault_search);
-  examiner.find_no_idt_text();
+  examiner.find_functions_without_idt();
   std::size_t all = 0;
   std::map<std::string, std::size_t> refused;  // by reason
   for_each_instruction(

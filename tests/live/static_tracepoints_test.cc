@@ -35,7 +35,7 @@ class Places final : public providers::ProbePoints {
   Places(const providers::OriginalText& text, const guest_linux::Kernel& kernel)
       : no_search_(fail(ErrorCode::Unsupported, "no place here is one whose fault is mended")),
         examiner_(text, kernel, std::nullopt, no_search_) {
-    examiner_.find_no_idt_text();
+    examiner_.find_functions_without_idt();
   }
   Result<providers::ProbeSite> examine(GuestVirt at, providers::SitePolicy policy) override {
     return examiner_.examine(at, policy);

@@ -33,8 +33,9 @@
 //                                (shim_install.cc), the registers of a mailbox (mailbox_words.h)
 //   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,
-//                                code_walk.cc), where CPUs come up and wake up (no_idt_text.cc),
-//                                the bytes of a jump and of ftrace's call (jump_run.cc)
+//                                code_walk.cc), where CPUs come up and wake up
+//                                (functions_without_idt.cc), the bytes of a jump and of ftrace's
+//                                call (jump_run.cc)
 //   providers/instr              loops and repeats that count in a register
 //                                (instruction_arguments.cc)
 //   providers/sdt                jump labels and calls (site_placement.cc, slice.cc), retpolines

@@ -1,7 +1,8 @@
 // Follows code as a CPU may run it: along jumps, into calls, and past them when they can return.
-// Finds the functions that can run between one place and the ends of a window (no_idt_text.h). In
-// doubt it finds too many: every branch is taken both ways, jump labels too. Hostile input: the
-// text may be anything, so steps and depth are bounded. Code that cannot be followed is an error.
+// Finds the functions that can run between one place and the ends of a window
+// (functions_without_idt.h). In doubt it finds too many: every branch is taken both ways, jump
+// labels too. Hostile input: the text may be anything, so steps and depth are bounded. Code that
+// cannot be followed is an error.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,15 @@
 // Decides whether an int3 may stand at a place in a running Linux, and makes its ProbeSite.
 // Used by the tracepoint table. Does not: write anything, or find the places that providers want.
+//
+// Some instructions may fault, and the kernel handles the fault by looking up its address in the
+// exception table. The address of a slot is not in that table. So the function that searches the
+// table has a tracepoint of ours. Its slot turns an address in a slot into the instruction's own
+// address (Shim::fault_search). That runs in the guest alone, so it works even if we die. The rest
+// is the kernel's: it brings the missing page, and the instruction runs on in its slot without a
+// second firing. This tracepoint is made with the first probe on an instruction that may fault. It
+// is restored last, once nobody is in a slot.
+// Places (kernel/extable.c, arch/x86/mm/extable.c, since 5.17 with data in each entry):
+//   search_exception_tables(address): for each vector, asked by fixup_exception() and by others
 #pragma once
 
 #include <cstdint>
@@ -8,14 +18,25 @@
 #include <string_view>
 #include <vector>
 
+#include "disasm/decoder.h"
 #include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/sites/no_idt_text.h"
+#include "providers/tracepoint/sites/functions_without_idt.h"
 #include "providers/tracepoint/sites/original_text.h"
 #include "providers/tracepoint/sites/probe_site.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 
 namespace ringside::providers {
+
+/// The place where the kernel's search begins. Unsupported, with the reason, if a tracepoint there
+/// would miss some searches, or if the table's entries do not tell how they handle a fault.
+Result<GuestVirt> find_fault_search(const GuestReader& text, const guest_linux::Kernel& kernel);
+
+/// Whether a fault of the instruction in a slot is mended as it is in its place. `entry` is of the
+/// exception table, and names the instruction.
+bool mends_in_slot(const guest_linux::Kernel::PatchedSite& entry,
+                   const disasm::Instruction& instruction);
 
 /// The error (Unsupported) of a place that no probe can have.
 tl::unexpected<Error> refuse(GuestVirt address, std::string_view why);
@@ -31,8 +52,8 @@ class SiteExaminer {
 
   /// Finds what runs before the kernel can take an int3, which takes some time: in it, kprobes of
   /// the guest come and go. False when that is known already.
-  bool find_no_idt_text();
-  /// The error (Unsupported) is the reason, for -l -v. After find_no_idt_text().
+  bool find_functions_without_idt();
+  /// The error (Unsupported) is the reason, for -l -v. After find_functions_without_idt().
   Result<ProbeSite> examine(GuestVirt address, SitePolicy policy);
   /// Text may have changed since the last call.
   void forget();
@@ -67,7 +88,7 @@ class SiteExaminer {
   Boundary boundary_;
   ExaminedText last_;
   mutable std::vector<std::byte> buffer_;
-  std::optional<NoIdtText> no_idt_;
+  std::optional<FunctionsWithoutIdt> without_idt_;
 };
 
 }  // namespace ringside::providers

@@ -17,11 +17,11 @@
 
 namespace ringside::providers {
 
-class NoIdtText {
+class FunctionsWithoutIdt {
  public:
   /// `text` is kernel text without breakpoints of ours. When it cannot be followed, all of the
   /// kernel's text is refused with the reason why.
-  static NoIdtText find(const GuestReader& text, const guest_linux::Kernel& kernel);
+  static FunctionsWithoutIdt find(const GuestReader& text, const guest_linux::Kernel& kernel);
 
   /// Why no int3 may stand in the function that starts at `function`; empty when it may.
   std::string_view reason(GuestVirt function) const;

@@ -1,5 +1,3 @@
-#include "providers/tracepoint/points_aside.h"
-
 #include <gtest/gtest.h>
 
 #include "providers/tracepoint/tracepoints_for_tests.h"

@@ -1,6 +1,6 @@
 // In this file, top to bottom: the scan for instructions that open a window, the functions that
 // leave it open for their callers, where the kernel starts a CPU, find().
-#include "providers/tracepoint/sites/no_idt_text.h"
+#include "providers/tracepoint/sites/functions_without_idt.h"
 
 #include <fmt/format.h>
 
@@ -331,8 +331,8 @@ Result<void> Search::follow_caller(GuestVirt at) {
 
 }  // namespace
 
-NoIdtText NoIdtText::find(const GuestReader& text, const Kernel& kernel) {
-  NoIdtText found;
+FunctionsWithoutIdt FunctionsWithoutIdt::find(const GuestReader& text, const Kernel& kernel) {
+  FunctionsWithoutIdt found;
   auto reasons = Search(text, kernel).run();
   if (reasons) {
     found.reasons_ = std::move(*reasons);
@@ -344,7 +344,7 @@ NoIdtText NoIdtText::find(const GuestReader& text, const Kernel& kernel) {
   return found;
 }
 
-std::string_view NoIdtText::reason(GuestVirt function) const {
+std::string_view FunctionsWithoutIdt::reason(GuestVirt function) const {
   if (!all_.empty()) return all_;
   const auto known = reasons_.find(function);
   return known != reasons_.end() ? known->second : std::string_view();

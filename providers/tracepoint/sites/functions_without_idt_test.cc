@@ -1,4 +1,4 @@
-#include "providers/tracepoint/sites/no_idt_text.h"
+#include "providers/tracepoint/sites/functions_without_idt.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ class CodedKernel final : public guest_linux::InertKernel, public GuestReader {
       symbols_.add_module({"vmlinux", GuestVirt(kTextBase), kTextSize, 0}, functions_);
       symbols_.seal();
     }
-    return std::string(NoIdtText::find(*this, *this).reason(function));
+    return std::string(FunctionsWithoutIdt::find(*this, *this).reason(function));
   }
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
