@@ -19,7 +19,7 @@
 #include "vmm/attach/attach.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
-#include "vmm/kernel_file/kernel_choice.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/discovery/kernel_boot_watch.h"
 #include "vmm/linux/health/storage_watch.h"

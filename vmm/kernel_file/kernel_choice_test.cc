@@ -1,11 +1,10 @@
-#include "vmm/kernel_file/kernel_choice.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/testing/sample_kernels.h"
 
 namespace ringside::vmm {

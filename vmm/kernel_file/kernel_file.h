@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,5 +54,24 @@ class KernelFile {
   Format format_;
   mutable std::shared_ptr<const std::vector<std::byte>> unpacked_;
 };
+
+/// How the kvm machine starts a kernel file. A bzImage unpacks and moves itself, or the vmlinux
+/// inside it is started directly by its PVH note. Then nothing is unpacked in the guest and nothing
+/// moves: its symbols are right as they are, and its first instruction comes half a second earlier.
+enum class BootPreference : std::uint8_t {
+  // By a PVH note where there is one (of the file, or of the vmlinux in a bzImage); else as it is.
+  Auto,
+  Pvh,      // by its PVH note, or an error
+  BzImage,  // by Linux's 64-bit boot protocol, or an error: the kernel unpacks and moves itself
+};
+
+/// The file to start: `path` itself, or the vmlinux inside it, under the same name. Unsupported
+/// when the file does not allow `way`, with a way that it allows; else the errors of
+/// KernelFile::open.
+Result<KernelFile> open_kernel(const std::string& path, BootPreference way);
+
+/// Whether the kernel may run at another place than it was linked for (KASLR): a bzImage that was
+/// built for that, unless its command line says `nokaslr`.
+bool relocates_itself(const KernelFile& file, std::string_view command_line);
 
 }  // namespace ringside::vmm

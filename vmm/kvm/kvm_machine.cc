@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "vmm/kernel_file/kernel_choice.h"
 #include "vmm/kernel_file/kernel_file.h"
 #include "vmm/kvm/boot/acpi_tables.h"
 #include "vmm/kvm/boot/boot.h"

@@ -9,7 +9,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/guest_memory.h"
-#include "vmm/kernel_file/bz_image.h"
+#include "vmm/kernel_file/boot_headers.h"
 #include "vmm/kvm/boot/boot.h"
 #include "vmm/kvm/boot/layout.h"
 

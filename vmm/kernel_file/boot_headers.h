@@ -1,11 +1,14 @@
-// Reads a bzImage: the setup header of Linux's boot protocol for x86
-// (Documentation/arch/x86/boot.rst, read for 2.12 and later: Linux 3.8 on), and its parts.
-// Used by KernelFile (the packed ELF image) and vmm/kvm/boot (how to start it).
-// Does not: load or unpack anything.
+// The headers by which a kernel file says how it is started. Of a bzImage it is the setup header of
+// Linux's boot protocol for x86 (Documentation/arch/x86/boot.rst, read for 2.12 and later:
+// Linux 3.8 on), which also tells its parts. Of Multiboot 1 (Multiboot Specification 0.6.96, 3.1)
+// it is three words in the first 8 KiB of the file, and perhaps addresses. Used by KernelFile (is
+// it a kernel? where is its ELF image?) and vmm/kvm/boot (how to start it). Does not: load or
+// unpack anything.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -35,5 +38,22 @@ bool is_bz_image(std::span<const std::byte> file);
 /// The parts lie in `file`, which must outlive the result. Invalid when one lies outside of it: the
 /// file, called `name` in messages, is cut short.
 Result<BzImage> read_bz_image(std::span<const std::byte> file, std::string_view name);
+
+struct MultibootHeader {
+  std::size_t at = 0;  // in the file
+  std::uint32_t flags = 0;
+  /// Guest-physical addresses of the file's parts, when the header has them (flag 16).
+  struct Addresses {
+    std::uint32_t header = 0;    // of this header
+    std::uint32_t load = 0;      // of the first byte that is loaded
+    std::uint32_t load_end = 0;  // 0: up to the end of the file
+    std::uint32_t bss_end = 0;   // 0: no bss
+    std::uint32_t entry = 0;
+  };
+  std::optional<Addresses> addresses;
+};
+
+/// The first header with a right checksum; empty when there is none.
+std::optional<MultibootHeader> find_multiboot_header(std::span<const std::byte> file);
 
 }  // namespace ringside::vmm
