@@ -9,6 +9,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/numbers.h"
+#include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/types/type_file.h"
 #include "vmm/page_walk.h"
 

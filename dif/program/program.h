@@ -277,7 +277,7 @@ struct Clause {
 /// A part of the guest's kernel ("vmlinux" or a module) of which a program contains types without a
 /// name. Such types cannot be found in another kernel, so the program runs only where that part has
 /// the same types. The code that saves the program adds what identifies them
-/// (vmm/linux/kernel_identity.h).
+/// (vmm/linux/types/kernel_identity.h).
 struct KernelNeed {
   std::string module = {};
   std::string type = {};     // one that has no name, as C spells it

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "vmm/arch/arch.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::providers {
 

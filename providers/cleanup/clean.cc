@@ -64,7 +64,7 @@ class LeftBreakpoints {
         kprobes_(kernel.symbols(), kernel.types()),
         search_(search_of(machine, kernel)) {}
 
-  /// Whether one stands where the kernel looks up how to mend a fault (fault_search.h): it has to
+  /// Whether one stands where the kernel looks up how to mend a fault (site_examiner.h): it has to
   /// stay while somebody may be in a slot.
   bool searches_faults() const {
     const vmm::PageTableReader reader(machine_.memory(), kernel_.table());

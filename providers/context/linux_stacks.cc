@@ -9,7 +9,6 @@
 #include "providers/context/linux_context.h"
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
-#include "vmm/linux/stacks/stack_size.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/read_ahead.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "providers/fire/tsc_scale.h"
+#include "vmm/linux/kernel_variables.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/tsc.h"
 
 namespace ringside::providers {
 namespace {

@@ -62,7 +62,7 @@ struct Binding {
 /// Which functions that have no ftrace site may have probes of fbt.
 enum class WithoutFtraceSite : std::uint8_t {
   None,
-  Safe,  // those that bare_functions.h finds
+  Safe,  // those that function_probes.h finds (BareFunctions)
   All,   // ftrace has no say: the kernel is not Linux
 };
 

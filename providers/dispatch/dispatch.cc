@@ -9,7 +9,7 @@
 #include "providers/dispatch/firing_pause.h"
 #include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
-#include "vmm/linux/stacks/stack_size.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 

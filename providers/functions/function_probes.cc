@@ -7,7 +7,7 @@
 
 #include "providers/functions/function_names.h"
 #include "providers/tracepoint/sites/function_sites.h"
-#include "vmm/linux/text/kprobe_blacklist.h"
+#include "vmm/linux/text/kprobes.h"
 
 namespace ringside::providers {
 

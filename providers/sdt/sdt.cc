@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vmm/linux/stacks/stack_size.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {

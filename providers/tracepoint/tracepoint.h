@@ -99,8 +99,8 @@ class TracepointTable {
   /// late trap resumes without firing. Tracepoints that could not be restored stay armed. If the
   /// guest runs another kernel now, that is all of them (Shim::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
-  /// Whether a breakpoint stands at the kernel's search of its exception table (fault_search.h). It
-  /// must stay while somebody may be inside a slot: a missing page may take long to arrive. Then
+  /// Whether a breakpoint stands at the kernel's search of its exception table (site_examiner.h).
+  /// It must stay while somebody may be inside a slot: a missing page may take long to arrive. Then
   /// disarm_fault_search() restores it.
   bool searches_faults() const;
   Result<void> disarm_fault_search(vmm::PausedMachine& machine);

@@ -1,6 +1,6 @@
 #include "providers/tracer/panic_watch.h"
 
-#include "vmm/linux/panic.h"
+#include "vmm/linux/kernel_variables.h"
 
 namespace ringside::providers {
 

@@ -15,8 +15,8 @@
 #include "providers/instr/instr.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
-#include "vmm/linux/tsc.h"
+#include "vmm/linux/kernel_variables.h"
+#include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::providers {
 namespace {

@@ -10,7 +10,7 @@
 #include "vmm/base/check.h"
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/linux/text/kprobes.h"
 

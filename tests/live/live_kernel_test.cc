@@ -24,7 +24,7 @@
 #include "tests/live/task_stacks.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/processes/user_names.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::live {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "vmm/base/unique_fd.h"
-#include "vmm/guest_file.h"
+#include "vmm/guest_config.h"
 #include "vmm/kernel_file/boot_headers.h"
 #include "vmm/kernel_file/elf_file.h"
 #include "vmm/kernel_file/unpack.h"

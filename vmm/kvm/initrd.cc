@@ -19,7 +19,6 @@
 #include "vmm/base/numbers.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/guest_config.h"
-#include "vmm/kernel_file/packed_stream.h"
 #include "vmm/kernel_file/unpack.h"
 
 namespace ringside::vmm::kvm {

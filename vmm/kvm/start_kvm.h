@@ -9,7 +9,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/guest_config.h"
-#include "vmm/kernel_file/kernel_choice.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/kvm/devices/disk_file.h"
 
 namespace ringside::vmm {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ringside::guest_linux {
 
@@ -23,5 +24,8 @@ inline constexpr std::uint64_t kMutexFlags = 7;
 /// The same of a rt_mutex, which a real-time kernel's mutexes are: RT_MUTEX_HAS_WAITERS
 /// (kernel/locking/rtmutex_common.h).
 inline constexpr std::uint64_t kRtMutexHasWaiters = 1;
+/// linux_banner, the line that names a kernel's release and build (init/version.c), begins so; the
+/// release follows.
+inline constexpr std::string_view kBannerStart = "Linux version ";
 
 }  // namespace ringside::guest_linux

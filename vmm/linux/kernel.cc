@@ -1,4 +1,4 @@
-// What all kernels have in common.
+// The parts of Kernel that do not depend on how it was found.
 #include "vmm/linux/kernel.h"
 
 #include <algorithm>

@@ -175,4 +175,10 @@ Result<KernelMemory> find_kernel_memory(vmm::Machine& machine) {
   return std::move(found.front());
 }
 
+Error lacks(const KernelMemory& memory, std::string_view what, std::string_view option) {
+  return {ErrorCode::Unsupported,
+          fmt::format("the guest's kernel {} {}: boot one built with {}, as distributions do",
+                      memory.info().release(), what, option)};
+}
+
 }  // namespace ringside::guest_linux

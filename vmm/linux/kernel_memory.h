@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "vmm/base/result.h"
@@ -67,5 +68,9 @@ bool runs_on(const vmm::GuestMemory& memory, const Registers& registers,
 /// crashed kernel and its crash kernel, and both have vCPUs, the crash kernel is the one that runs.
 /// NotFound when there is none yet; Invalid when several remain.
 Result<KernelMemory> find_kernel_memory(vmm::Machine& machine);
+
+/// The error Unsupported for a kernel that ringside cannot see into. `what`: a verb phrase, "has
+/// no symbol table". `option`: the option of a kernel's configuration that gives it.
+Error lacks(const KernelMemory& memory, std::string_view what, std::string_view option);
 
 }  // namespace ringside::guest_linux

@@ -5,13 +5,13 @@
 namespace ringside::guest_linux {
 namespace {
 
-struct FoundPlace {
+struct FoundMember {
   std::uint32_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-std::optional<FoundPlace> find_place(const TypeGraph& types, std::string_view structure,
-                                     std::initializer_list<std::string_view> path) {
+std::optional<FoundMember> find_member_at(const TypeGraph& types, std::string_view structure,
+                                          std::initializer_list<std::string_view> path) {
   auto type = types.find(TypeKind::Struct, structure);
   std::uint64_t bits = 0;
   for (const std::string_view name : path) {
@@ -21,26 +21,26 @@ std::optional<FoundPlace> find_place(const TypeGraph& types, std::string_view st
     type = member->type;
   }
   if (!type || bits % 8 != 0 || bits / 8 > UINT32_MAX) return std::nullopt;
-  return FoundPlace{static_cast<std::uint32_t>(bits / 8), types.size_of(*type)};
+  return FoundMember{static_cast<std::uint32_t>(bits / 8), types.size_of(*type)};
 }
 
 }  // namespace
 
 std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view structure,
                                        std::initializer_list<std::string_view> path) {
-  const auto found = find_place(types, structure, path);
+  const auto found = find_member_at(types, structure, path);
   return found ? std::optional(found->offset) : std::nullopt;
 }
 
-std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view structure,
-                                     std::initializer_list<std::string_view> path) {
-  const auto found = find_place(types, structure, path);
+std::optional<NumberMember> number_of(const TypeGraph& types, std::string_view structure,
+                                      std::initializer_list<std::string_view> path) {
+  const auto found = find_member_at(types, structure, path);
   if (!found || found->bytes == 0 || found->bytes > sizeof(std::uint64_t)) return std::nullopt;
-  return NumberPlace{found->offset, static_cast<std::uint32_t>(found->bytes)};
+  return NumberMember{found->offset, static_cast<std::uint32_t>(found->bytes)};
 }
 
 Result<std::uint64_t, Fault> load_number(const GuestReader& kernel, GuestVirt structure,
-                                         NumberPlace place) {
+                                         NumberMember place) {
   std::uint64_t number = 0;
   const auto bytes = std::as_writable_bytes(std::span(&number, 1)).first(place.bytes);
   TRY(kernel.read(structure.wrapping_add(place.offset), bytes));
@@ -107,6 +107,18 @@ std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const Ty
 std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
                                                   const TypeGraph& types) {
   return hot_offset(symbols, types, "preempt_count", "__preempt_count");
+}
+
+ListEnd walk_list(const GuestReader& kernel, GuestVirt head, std::size_t most,
+                  const ListVisitor& visit) {
+  auto node = load<std::uint64_t>(kernel, head);
+  for (std::size_t seen = 0; node && *node != 0; ++seen) {
+    if (*node == head.raw()) return ListEnd::Whole;
+    if (seen == most) return ListEnd::Endless;
+    if (!visit(GuestVirt(*node))) return ListEnd::Stopped;
+    node = load<std::uint64_t>(kernel, GuestVirt(*node));
+  }
+  return ListEnd::Unreadable;
 }
 
 }  // namespace ringside::guest_linux

@@ -1,9 +1,12 @@
-// Finds offsets in the kernel's structures by name, in its own types, and loads fields. No offset
-// is built in: they differ by version and configuration. Used by Kernel, the module list and the
-// processes.
+// Finds offsets in the kernel's structures by name, in its own types, loads fields, and walks the
+// kernel's circular lists. No offset is built in: they differ by version and configuration. Used by
+// Kernel, the module list and the processes.
+// Hostile input, and the guest may change it meanwhile: every walk is bounded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -20,13 +23,13 @@ std::optional<std::uint32_t> offset_of(const TypeGraph& types, std::string_view 
                                        std::initializer_list<std::string_view> path);
 
 /// A number in a structure, of 1 to 8 bytes.
-struct NumberPlace {
+struct NumberMember {
   std::uint32_t offset = 0, bytes = 0;
 };
 /// The same for a number, with its size, which differs between versions. Also empty if the number
 /// is wider.
-std::optional<NumberPlace> number_of(const TypeGraph& types, std::string_view structure,
-                                     std::initializer_list<std::string_view> path);
+std::optional<NumberMember> number_of(const TypeGraph& types, std::string_view structure,
+                                      std::initializer_list<std::string_view> path);
 
 KernelLayout read_layout(const TypeGraph& types);
 
@@ -58,6 +61,21 @@ Result<T, Fault> load_field(const GuestReader& kernel, GuestVirt structure, std:
 
 /// The number in the structure there, unsigned.
 Result<std::uint64_t, Fault> load_number(const GuestReader& kernel, GuestVirt structure,
-                                         NumberPlace place);
+                                         NumberMember place);
+
+/// How a walk of a circular list (struct list_head, include/linux/types.h) ended.
+enum class ListEnd : std::uint8_t {
+  Whole,       // back where it began
+  Stopped,     // the visitor wanted no more
+  Unreadable,  // a link leads nowhere
+  Endless,     // more than `most` were there
+};
+
+/// Says whether to go on.
+using ListVisitor = std::function<bool(GuestVirt)>;
+
+/// Every node of a circular list (struct list_head) but its head.
+ListEnd walk_list(const GuestReader& kernel, GuestVirt head, std::size_t most,
+                  const ListVisitor& visit);
 
 }  // namespace ringside::guest_linux

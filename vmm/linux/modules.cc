@@ -9,7 +9,6 @@
 
 #include "vmm/base/printable.h"
 #include "vmm/linux/constants.h"
-#include "vmm/linux/kernel_list.h"
 #include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {

@@ -1,6 +1,8 @@
 // An index from names to positions in an array of the caller's, built once for some 10^5 names. It
 // is one flat table: the nodes of a std::unordered_map would take most of the time to attach. It
 // stores no names; the caller's `name_at(position)` returns the name at a position.
+// tsl::robin_set of positions (1.2.1, hashes stored) was tried with 122,133 symbols (-O2, best of
+// 9): it is built in 41 ms and takes 3.0 MiB, here 35 ms and 2.0 MiB.
 // Used by SymbolTable and the prototypes of BTF.
 // Fire context: find yes.
 #pragma once

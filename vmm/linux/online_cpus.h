@@ -25,7 +25,7 @@ class OnlineCpus {
   std::optional<GuestVirt> mask() const { return mask_; }
 
  private:
-  std::optional<std::uint64_t> word(const GuestReader& memory, std::uint32_t index) const;
+  std::optional<std::uint64_t> word(const GuestReader& memory, std::uint32_t cpu) const;
 
   std::optional<GuestVirt> mask_;
 };

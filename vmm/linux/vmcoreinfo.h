@@ -1,7 +1,7 @@
 // VMCOREINFO: the text that tells crash tools the addresses and offsets of a Linux kernel. Every
 // running kernel that can kexec has it in its RAM, at the start of a page (kernel/vmcore_info.c,
 // before 6.9 kernel/crash_core.c; x86-64 keys in arch/x86/kernel/vmcore_info_64.c).
-// Used by Kernel::discover. Does not: tell the running kernel's own text from one that a guest's
+// Used by discover_kernel(). Does not: tell the running kernel's own text from one that a guest's
 // user forged (kernel_memory.h does).
 #pragma once
 

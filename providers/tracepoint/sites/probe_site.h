@@ -40,7 +40,7 @@ class ProbeSite {
   std::size_t displaced_size() const { return displaced_size_; }
   const ExaminedText& text() const { return text_; }
   SitePolicy policy() const { return policy_; }
-  /// Whether the kernel mends a fault of it, by its address (fault_search.h).
+  /// Whether the kernel mends a fault of it, by its address (site_examiner.h).
   bool may_fault() const { return may_fault_; }
 
  private:

@@ -11,7 +11,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
-#include "vmm/linux/symbols/image_symbols.h"
+#include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::vmm {

@@ -9,9 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "vmm/kernel_file/bz_image.h"
-#include "vmm/kernel_file/kernel_choice.h"
-#include "vmm/kernel_file/multiboot_header.h"
+#include "vmm/kernel_file/boot_headers.h"
+#include "vmm/kernel_file/kernel_file.h"
 #include "vmm/kvm/boot/boot_data.h"
 #include "vmm/kvm/boot/boot_image.h"
 #include "vmm/kvm/boot/layout.h"

@@ -10,8 +10,8 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/kernel_file/elf_file.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/linux_banner.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/boot_patches.h"
 #include "vmm/linux/text/patched_sites.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
-#include "vmm/linux/linux_banner.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/text/relocations.h"
 
 namespace ringside::guest_linux {

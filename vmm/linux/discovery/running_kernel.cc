@@ -12,7 +12,6 @@
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
-#include "vmm/linux/symbols/image_symbols.h"
 #include "vmm/linux/symbols/kallsyms.h"
 #include "vmm/linux/text/patched_sites.h"
 #include "vmm/linux/types/btf.h"

@@ -9,14 +9,12 @@
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/health/block_requests.h"
 #include "vmm/linux/health/diagnosis.h"
-#include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
-#include "vmm/linux/health/memory_state.h"
-#include "vmm/linux/health/second_look.h"
+#include "vmm/linux/health/lost_interrupt_watch.h"
 #include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
 #include "vmm/linux/kernel_memory.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/linux/types/types_without_btf.h"
 
 namespace ringside::guest_linux {
@@ -238,7 +236,7 @@ void Examination::look_at_kernel() {
 void Examination::look_at_time() {
   for (CpuReport& cpu : report_.cpus) cpu.timer_overdue = clocks_.timer_overdue(cpu.cpu);
   if (!is_alive_ || report_.stopped_by || report_.panic) return;
-  SecondLook(
+  LostInterruptWatch(
       view_, clocks_, [this] { reader_.forget(); }, HostTime::real())
       .watch(report_);
 }

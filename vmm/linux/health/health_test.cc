@@ -3,9 +3,8 @@
 #include "vmm/linux/health/block_requests.h"
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/fake_kernel_for_tests.h"
-#include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
-#include "vmm/linux/health/second_look.h"
+#include "vmm/linux/health/lost_interrupt_watch.h"
 #include "vmm/linux/health/tasks.h"
 #include "vmm/linux/health/vcpus.h"
 #include "vmm/linux/health/waits.h"
@@ -426,9 +425,9 @@ TEST_F(Health, WithoutALocksFunctionInTheStackTheWaitIsForWhatTheStackSays) {
 
 /// Two idle CPUs of a guest that runs, whose clock is at 100 s, and a host whose time the test
 /// makes.
-class SecondLooks : public Health {
+class LostInterrupts : public Health {
  protected:
-  SecondLooks() {
+  LostInterrupts() {
     kernel_.structure("hrtimer_cpu_base", 16, {{"expires_next", "unsigned long", 0}});
     kernel_.structure("seqcount_raw_spinlock", 4, {{"sequence", "unsigned int", 0}});
     kernel_.structure("timekeeper", 16, {{"xtime_sec", "unsigned long", 8}});
@@ -469,7 +468,7 @@ class SecondLooks : public Health {
                           host_now_ += time;
                           if (as_time_goes) as_time_goes();
                         }};
-    SecondLook(
+    LostInterruptWatch(
         view, clocks, [] {}, host)
         .watch(report);
     return report;
@@ -479,7 +478,7 @@ class SecondLooks : public Health {
   std::function<void()> as_time_goes;
 };
 
-TEST_F(SecondLooks, AGuestThatIsWellIsNotWatched) {
+TEST_F(LostInterrupts, AGuestThatIsWellIsNotWatched) {
   host_wall_ = wall_ + 2;  // its next timer is 2 s ahead
 
   const HealthReport report = watch();
@@ -488,7 +487,7 @@ TEST_F(SecondLooks, AGuestThatIsWellIsNotWatched) {
   EXPECT_EQ(host_now_, 7 * kSecond);
 }
 
-TEST_F(SecondLooks, AClockThatTakesNoTimerStandsStill) {
+TEST_F(LostInterrupts, AClockThatTakesNoTimerStandsStill) {
   host_wall_ = wall_ + 30;
   guest_.put(kernel_.bases[1] + 0x100, 104 * kSecond);
 
@@ -500,7 +499,7 @@ TEST_F(SecondLooks, AClockThatTakesNoTimerStandsStill) {
   EXPECT_FALSE(report.cpus[1].timer_overdue.has_value()) << "its own is not due yet";
 }
 
-TEST_F(SecondLooks, AGuestWhoseWallClockIsWrongIsWatchedUntilItsClockMoves) {
+TEST_F(LostInterrupts, AGuestWhoseWallClockIsWrongIsWatchedUntilItsClockMoves) {
   for (const std::uint64_t wall : {wall_ + 86400, wall_ - 86400}) {
     host_wall_ = wall;
     const std::uint64_t began = host_now_;
@@ -515,7 +514,7 @@ TEST_F(SecondLooks, AGuestWhoseWallClockIsWrongIsWatchedUntilItsClockMoves) {
   }
 }
 
-TEST_F(SecondLooks, AGuestWithoutTimersSaysNothing) {
+TEST_F(LostInterrupts, AGuestWithoutTimersSaysNothing) {
   host_wall_ = wall_ + 1000;
   for (const std::uint64_t base : kernel_.bases) guest_.put(base + 0x100, std::int64_t{INT64_MAX});
 
@@ -523,7 +522,7 @@ TEST_F(SecondLooks, AGuestWithoutTimersSaysNothing) {
   EXPECT_EQ(host_now_, 7 * kSecond);
 }
 
-TEST_F(SecondLooks, ACallThatStaysInTheQueueOfAnIdleCpuIsLost) {
+TEST_F(LostInterrupts, ACallThatStaysInTheQueueOfAnIdleCpuIsLost) {
   guest_.put(kernel_.bases[1] + 0x200, kHeap);
   guest_.put(kHeap + 8, std::uint32_t{0x11});  // locked, and somebody waits for it
   guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);
@@ -537,7 +536,7 @@ TEST_F(SecondLooks, ACallThatStaysInTheQueueOfAnIdleCpuIsLost) {
 }
 
 /// Later entries come in front of it.
-TEST_F(SecondLooks, TheOldestCallTellsWhateverComesMeanwhile) {
+TEST_F(LostInterrupts, TheOldestCallTellsWhateverComesMeanwhile) {
   guest_.put(kernel_.bases[1] + 0x200, kHeap);
   guest_.put(kHeap + 8, std::uint32_t{0x11});
   guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);
@@ -553,14 +552,14 @@ TEST_F(SecondLooks, TheOldestCallTellsWhateverComesMeanwhile) {
   EXPECT_EQ(report.cpus[1].called_function, "ktime_get");
 }
 
-TEST_F(SecondLooks, AQueueThatNeverEndsIsNone) {
+TEST_F(LostInterrupts, AQueueThatNeverEndsIsNone) {
   guest_.put(kernel_.bases[1] + 0x200, kHeap);
   guest_.put(kHeap, kHeap);
 
   EXPECT_FALSE(watch().cpus[1].call_waits.has_value());
 }
 
-TEST_F(SecondLooks, ACallThatIsTakenInTimeIsNot) {
+TEST_F(LostInterrupts, ACallThatIsTakenInTimeIsNot) {
   guest_.put(kernel_.bases[1] + 0x200, kHeap);
   as_time_goes = [&] {
     if (host_now_ > 7 * kSecond + kSecond / 2) guest_.put(kernel_.bases[1] + 0x200, kHeap + 64);
@@ -569,7 +568,7 @@ TEST_F(SecondLooks, ACallThatIsTakenInTimeIsNot) {
   EXPECT_FALSE(watch().cpus[1].call_waits.has_value());
 }
 
-TEST_F(SecondLooks, AnotherEntryThanACallNamesNoFunction) {
+TEST_F(LostInterrupts, AnotherEntryThanACallNamesNoFunction) {
   guest_.put(kernel_.bases[1] + 0x200, kHeap);
   guest_.put(kHeap + 8, std::uint32_t{0x31});  // a wake-up
   guest_.put(kHeap + 16, fakes::HealthKernel::kText + 0x100);

@@ -1,8 +1,13 @@
+// In this file, top to bottom: signs of trouble, memory, the log.
 #include "vmm/linux/health/kernel_state.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -164,6 +169,217 @@ std::optional<std::array<double, 3>> read_load(const KernelView& view) {
     load[i] = static_cast<double>((*averages)[i]) / (1 << 11);
   }
   return load;
+}
+
+namespace {
+
+using Bytes = std::optional<std::uint64_t>;
+
+/// An element of an array of atomic_long_t that an enumerator numbers, in pages.
+Bytes statistic(const KernelView& view, std::string_view array, std::string_view enumerator) {
+  const auto base = view.symbol(array);
+  const auto index = view.enumerator(enumerator);
+  if (!base || !index || *index < 0) return std::nullopt;
+  const auto pages = view.load<std::int64_t>(
+      base->wrapping_add(static_cast<std::uint64_t>(*index) * sizeof(std::int64_t)));
+  if (!pages) return std::nullopt;
+  // Counters may be below zero for a moment.
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*pages, 0)) * arch::kPageSize;
+}
+
+Bytes pages_of(const KernelView& view, std::string_view variable) {
+  const auto pages = view.variable<std::int64_t>(variable);
+  if (!pages) return std::nullopt;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(*pages, 0)) * arch::kPageSize;
+}
+
+std::optional<std::uint64_t> events(const KernelView& view, std::string_view enumerator) {
+  const auto index = view.enumerator(enumerator);
+  if (!index || *index < 0) return std::nullopt;
+  std::optional<std::uint64_t> sum;
+  for (std::uint32_t cpu = 0; cpu < view.cpu_count(); ++cpu) {
+    const auto states = view.percpu("vm_event_states", cpu);
+    if (!states) return std::nullopt;
+    const auto count =
+        view.load<std::uint64_t>(states->wrapping_add(static_cast<std::uint64_t>(*index) * 8));
+    if (count) sum = sum.value_or(0) + *count;
+  }
+  return sum;
+}
+
+/// psi_group.avg[PSI_MEM_FULL][0]: the average over 10 s.
+std::optional<double> memory_pressure(const KernelView& view) {
+  const auto group = view.symbol("psi_system");
+  const auto averages = view.field("psi_group", "avg");
+  const auto state = view.enumerator("PSI_MEM_FULL");
+  if (!group || !averages || !state || *state < 0) return std::nullopt;
+  constexpr std::uint64_t kAverages = 3, kFixedPoint = 1 << 11;
+  const auto value = view.load<std::uint64_t>(
+      group->wrapping_add(averages->offset + static_cast<std::uint64_t>(*state) * kAverages * 8));
+  // It may not be enabled; then it is zero, as it is in a guest with memory enough.
+  if (!value || *value > 100 * kFixedPoint) return std::nullopt;
+  return static_cast<double>(*value) / kFixedPoint;
+}
+
+}  // namespace
+
+MemoryReport read_memory_state(const KernelView& view) {
+  const auto zone = [&](std::string_view name) { return statistic(view, "vm_zone_stat", name); };
+  const auto node = [&](std::string_view name) { return statistic(view, "vm_node_stat", name); };
+  MemoryReport memory;
+  memory.total = pages_of(view, "_totalram_pages");
+  memory.free = zone("NR_FREE_PAGES");
+  memory.page_cache = node("NR_FILE_PAGES");
+  memory.anonymous = node("NR_ANON_MAPPED");
+  memory.shared = node("NR_SHMEM");
+  memory.dirty = node("NR_FILE_DIRTY");
+  memory.writeback = node("NR_WRITEBACK");
+  memory.unreclaimable_slab = node("NR_SLAB_UNRECLAIMABLE_B");
+  memory.swap_total = pages_of(view, "total_swap_pages");
+  memory.swap_free = pages_of(view, "nr_swap_pages");
+  memory.oom_kills = events(view, "OOM_KILL");
+  memory.pressure = memory_pressure(view);
+  if (const auto reserve = view.variable<std::int32_t>("min_free_kbytes");
+      reserve && *reserve > 0) {
+    memory.reserve = static_cast<std::uint64_t>(*reserve) << 10;
+  }
+  return memory;
+}
+
+namespace {
+
+constexpr std::size_t kMostLine = 1024;  // PRINTKRB_RECORD_MAX
+constexpr std::uint64_t kIdMask = ~std::uint64_t{0} >> 2;
+enum DescriptorState : std::uint8_t { Reserved, Committed, Finalized, Reusable };
+
+class LogReader {
+ public:
+  static Result<LogReader> open(const KernelView& view);
+  std::vector<LogLine> last(std::size_t most) const;
+
+ private:
+  explicit LogReader(const KernelView& view) : view_(view) {}
+  bool read_layout();
+  bool read_ring();
+  std::optional<LogLine> line(std::uint64_t id) const;
+  std::optional<std::string> text(GuestVirt descriptor, std::uint64_t id,
+                                  std::uint64_t length) const;
+
+  const KernelView& view_;
+  std::optional<Field> descriptor_state_, begin_, next_, time_, length_, level_;
+  std::uint64_t descriptor_bytes_ = 0, info_bytes_ = 0;
+  GuestVirt ring_, descriptors_, infos_, data_;
+  std::uint64_t count_ = 0, data_size_ = 0, head_ = 0, tail_ = 0;
+};
+
+bool LogReader::read_layout() {
+  descriptor_state_ = view_.field("prb_desc", "state_var.counter");
+  begin_ = view_.field("prb_desc", "text_blk_lpos.begin");
+  next_ = view_.field("prb_desc", "text_blk_lpos.next");
+  time_ = view_.field("printk_info", "ts_nsec");
+  length_ = view_.field("printk_info", "text_len");
+  level_ = view_.field("printk_info", "level");
+  descriptor_bytes_ = view_.size_of("prb_desc");
+  info_bytes_ = view_.size_of("printk_info");
+  return descriptor_state_ && begin_ && next_ && time_ && length_ && descriptor_bytes_ != 0 &&
+         info_bytes_ != 0;
+}
+
+bool LogReader::read_ring() {
+  constexpr std::uint64_t kMostBits = 30;
+  const auto field = [&](std::string_view path) {
+    return view_.value(ring_, view_.field("printk_ringbuffer", path));
+  };
+  const auto count_bits = field("desc_ring.count_bits"),
+             size_bits = field("text_data_ring.size_bits");
+  const auto descriptors = field("desc_ring.descs"), infos = field("desc_ring.infos");
+  const auto data = field("text_data_ring.data");
+  const auto head = field("desc_ring.head_id.counter"), tail = field("desc_ring.tail_id.counter");
+  if (!count_bits || !size_bits || !descriptors || !infos || !data || !head || !tail) return false;
+  if (*count_bits > kMostBits || *size_bits > kMostBits) return false;
+  count_ = std::uint64_t{1} << *count_bits;
+  data_size_ = std::uint64_t{1} << *size_bits;
+  descriptors_ = GuestVirt(*descriptors);
+  infos_ = GuestVirt(*infos);
+  data_ = GuestVirt(*data);
+  head_ = *head & kIdMask;
+  tail_ = *tail & kIdMask;
+  return true;
+}
+
+Result<LogReader> LogReader::open(const KernelView& view) {
+  LogReader reader(view);
+  const auto ring = view.variable<std::uint64_t>("prb");
+  if (!ring || !reader.read_layout()) {
+    return fail(ErrorCode::Unsupported, "the kernel log of this kernel is not known (before 5.10)");
+  }
+  reader.ring_ = GuestVirt(*ring);
+  if (!reader.read_ring()) return fail(ErrorCode::Invalid, "the kernel log makes no sense");
+  return reader;
+}
+
+std::optional<std::string> LogReader::text(GuestVirt descriptor, std::uint64_t id,
+                                           std::uint64_t length) const {
+  const auto begin = view_.value(descriptor, begin_), next = view_.value(descriptor, next_);
+  if (!begin || !next) return std::nullopt;
+  if ((*begin & 1) != 0) return std::string();  // a line without text, or one that was lost
+  const std::uint64_t at = *begin & (data_size_ - 1);
+  const bool wrapped = *begin / data_size_ != *next / data_size_ && *next % data_size_ != 0;
+  const std::uint64_t place = wrapped ? 0 : at;
+  if (place + 8 > data_size_) return std::nullopt;
+  if (view_.load<std::uint64_t>(data_.wrapping_add(place)) != id) return std::nullopt;
+  std::string bytes(std::min({length, std::uint64_t{kMostLine}, data_size_ - place - 8}), '\0');
+  if (!view_.reader().read(data_.wrapping_add(place + 8),
+                           std::as_writable_bytes(std::span(bytes)))) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+std::optional<LogLine> LogReader::line(std::uint64_t id) const {
+  const std::uint64_t index = id & (count_ - 1);
+  const GuestVirt descriptor = descriptors_.wrapping_add(index * descriptor_bytes_);
+  const GuestVirt info = infos_.wrapping_add(index * info_bytes_);
+  const auto state = view_.value(descriptor, descriptor_state_);
+  if (!state || (*state & kIdMask) != id) return std::nullopt;
+  const auto stage = static_cast<DescriptorState>(*state >> 62);
+  if (stage != Committed && stage != Finalized) return std::nullopt;
+  const auto time = view_.value(info, time_), length = view_.value(info, length_);
+  if (!time || !length) return std::nullopt;
+  auto words = text(descriptor, id, *length);
+  if (!words) return std::nullopt;
+  return LogLine{*time, static_cast<unsigned>(view_.value(info, level_).value_or(6)),
+                 std::move(*words)};
+}
+
+std::vector<LogLine> LogReader::last(std::size_t most) const {
+  std::vector<LogLine> lines;
+  const std::uint64_t there = std::min(((head_ - tail_) & kIdMask) + 1, count_);
+  for (std::uint64_t back = 0; back < there && lines.size() < most; ++back) {
+    const auto found = line((head_ - back) & kIdMask);
+    if (!found) continue;
+    // One record can be several lines.
+    std::string_view rest = found->text;
+    std::vector<LogLine> parts;
+    while (!rest.empty() && parts.size() < most) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      std::string words(rest.substr(0, end));
+      std::ranges::replace(words, '\t', ' ');
+      parts.push_back({found->time, found->level, printable(words)});
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    for (auto part = parts.rbegin(); part != parts.rend() && lines.size() < most; ++part) {
+      lines.push_back(std::move(*part));
+    }
+  }
+  std::ranges::reverse(lines);
+  return lines;
+}
+
+}  // namespace
+
+Result<std::vector<LogLine>> read_kernel_log(const KernelView& view, std::size_t most) {
+  return TRY(LogReader::open(view)).last(most);
 }
 
 }  // namespace ringside::guest_linux

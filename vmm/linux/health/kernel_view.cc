@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "vmm/base/printable.h"
-#include "vmm/linux/kernel_list.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
 

@@ -13,7 +13,7 @@
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/kernel_view.h"
 #include "vmm/linux/health/report.h"
-#include "vmm/linux/processes/task_list.h"
+#include "vmm/linux/processes/processes.h"
 #include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {

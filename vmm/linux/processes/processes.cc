@@ -1,8 +1,8 @@
-// In this file, top to bottom: offsets, finding a process, the maple tree, names of files.
-// The tree's encoding (lib/maple_tree.c, 6.1 to 6.12): a pointer to a node carries the node's type
-// in bits 3 to 6, nodes are 256 bytes and aligned; slot n of a node covers what lies above pivot
-// n - 1 up to pivot n, a pivot of 0 after the first ends the node, and the last slot reaches to the
-// node's own end. Leaves' slots point to struct vm_area_struct.
+// In this file, top to bottom: the list of tasks, offsets, finding a process, the maple tree, names
+// of files. The tree's encoding (lib/maple_tree.c, 6.1 to 6.12): a pointer to a node carries the
+// node's type in bits 3 to 6, nodes are 256 bytes and aligned; slot n of a node covers what lies
+// above pivot n - 1 up to pivot n, a pivot of 0 after the first ends the node, and the last slot
+// reaches to the node's own end. Leaves' slots point to struct vm_area_struct.
 #include "vmm/linux/processes/processes.h"
 
 #include <algorithm>
@@ -13,9 +13,33 @@
 #include "vmm/base/numbers.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/processes/task_list.h"
 
 namespace ringside::guest_linux {
+
+std::optional<TaskListLayout> TaskListLayout::from(const TypeGraph& types) {
+  const auto tasks = offset_of(types, "task_struct", {"tasks"}),
+             signal = offset_of(types, "task_struct", {"signal"}),
+             node = offset_of(types, "task_struct", {"thread_node"}),
+             head = offset_of(types, "signal_struct", {"thread_head"});
+  if (!tasks || !signal || !node || !head) return std::nullopt;
+  return TaskListLayout{*tasks, *signal, *node, *head};
+}
+
+ListEnd walk_processes(const GuestReader& kernel, std::uint32_t task_tasks, GuestVirt init_task,
+                       std::size_t most, const ListVisitor& visit) {
+  return walk_list(kernel, init_task.wrapping_add(task_tasks), most,
+                   [&](GuestVirt node) { return visit(node.wrapping_sub(task_tasks)); });
+}
+
+ListEnd walk_threads(const GuestReader& kernel, const TaskListLayout& layout, GuestVirt leader,
+                     std::size_t most, const ListVisitor& visit) {
+  const auto signal = load_field<std::uint64_t>(kernel, leader, layout.task_signal);
+  if (!signal || *signal == 0) return signal ? ListEnd::Whole : ListEnd::Unreadable;
+  return walk_list(
+      kernel, GuestVirt(*signal).wrapping_add(layout.signal_thread_head), most,
+      [&](GuestVirt node) { return visit(node.wrapping_sub(layout.task_thread_node)); });
+}
+
 namespace {
 
 constexpr unsigned kMaxProcesses = 1 << 16;

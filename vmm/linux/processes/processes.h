@@ -1,12 +1,14 @@
-// Processes of the guest as its kernel knows them: their page tables, and the files that they have
-// mapped, with names. Layouts come from the kernel's own types: task_struct, mm_struct, file,
-// dentry, vm_area_struct, and the maple tree of a process's mappings (include/linux/maple_tree.h,
-// since 6.1).
-// Used by UserNames. Does not: look into the process's own memory (user_elf.h).
+// Tasks of the guest as its kernel knows them: all processes, by init_task.tasks, and each one's
+// threads, by signal_struct.thread_head (struct task_struct, include/linux/sched.h; the same since
+// 3.14). Of a process also its page table, and the files that it has mapped, with names. Layouts
+// come from the kernel's own types: task_struct, mm_struct, file, dentry, vm_area_struct, and the
+// maple tree of a process's mappings (include/linux/maple_tree.h, since 6.1).
+// Does not: look into the process's own memory (user_elf.h).
 // Hostile input, and the guest runs meanwhile: walks are bounded, ranges can only get narrower, and
 // entries that contradict their node are skipped.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +16,27 @@
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::guest_linux {
+
+/// Byte offsets in the kernel's structures, for walks of the list of tasks.
+struct TaskListLayout {
+  std::uint32_t task_tasks = 0, task_signal = 0, task_thread_node = 0, signal_thread_head = 0;
+
+  /// Empty when the kernel's types do not describe all of it.
+  static std::optional<TaskListLayout> from(const TypeGraph& types);
+};
+
+/// The first thread of each process, kernel threads included. Not init_task, the idle task of the
+/// first CPU: the list begins there.
+ListEnd walk_processes(const GuestReader& kernel, std::uint32_t task_tasks, GuestVirt init_task,
+                       std::size_t most, const ListVisitor& visit);
+
+/// All threads of the process, its first one included. None for init_task, which is in no such
+/// list, and for one that has ended.
+ListEnd walk_threads(const GuestReader& kernel, const TaskListLayout& layout, GuestVirt leader,
+                     std::size_t most, const ListVisitor& visit);
 
 /// Byte offsets in the kernel's structures.
 struct ProcessLayout {

@@ -14,7 +14,6 @@
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/kernel_memory.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/stacks/stack_size.h"
 #include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::guest_linux {
@@ -36,10 +35,10 @@ tl::unexpected<Error> unreadable(GuestVirt structure) {
 Result<StackCheckLayout> StackCheckLayout::from(const TypeGraph& types) {
   StackCheckLayout layout{};
   std::string missing;
-  const auto take_number = [&](NumberPlace& place, std::string_view member) {
+  const auto take_number = [&](NumberMember& place, std::string_view member) {
     const auto found = number_of(types, "task_struct", {member});
     if (!found) missing = fmt::format("task_struct.{}", member);
-    place = found.value_or(NumberPlace{});
+    place = found.value_or(NumberMember{});
   };
   const auto take = [&](std::uint32_t& offset, std::string_view structure,
                         std::initializer_list<std::string_view> path) {
@@ -147,7 +146,7 @@ class StackCheck::Look {
     if (value) return *value;
     return unreadable(structure);
   }
-  Result<bool> is_set(GuestVirt structure, NumberPlace flag) const {
+  Result<bool> is_set(GuestVirt structure, NumberMember flag) const {
     const auto value = load_number(reader_, structure, flag);
     if (value) return *value != 0;
     return unreadable(structure);

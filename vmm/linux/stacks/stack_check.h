@@ -19,8 +19,8 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/online_cpus.h"
-#include "vmm/linux/processes/task_list.h"
-#include "vmm/linux/stacks/load_stack_tables.h"
+#include "vmm/linux/processes/processes.h"
+#include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/machine.h"
 
 namespace ringside::guest_linux {
@@ -29,7 +29,7 @@ namespace ringside::guest_linux {
 struct StackCheckLayout {
   TaskListLayout list;
   std::uint32_t task_stack, task_sp, task_pid, task_comm;
-  NumberPlace task_on_cpu, task_on_rq;  // int; of 7.2 a byte
+  NumberMember task_on_cpu, task_on_rq;  // int; of 7.2 a byte
   std::uint32_t rq_running, rq_current, rq_idle;
   std::uint32_t frame_bp, frame_return;  // of what a task that does not run has left on its stack
 

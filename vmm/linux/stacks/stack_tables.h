@@ -1,8 +1,10 @@
 // The ORC tables of a kernel and its modules (orc.h), copied and sorted: they describe the frame at
 // each piece of kernel text. Text without a table (CONFIG_UNWINDER_FRAME_POINTER, or a module that
 // was built so) is unwound by frame pointers.
-// Filled by load_stack_tables.h, walked by stack_walk.h. Does not: read guests.
-// Fire context: is_text(), find() and original() yes; changing it no.
+// load_stack_tables() copies those of a running guest: vmlinux's, which lie between pairs of
+// symbols, and a module's, which its struct module names (arch_module's orc_unwind_ip, orc_unwind
+// and num_orcs). Walked by stack_walk.h. Hostile input: counts are bounded. Fire context:
+// is_text(), find() and original() yes; everything else no.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +14,10 @@
 #include <vector>
 
 #include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/modules.h"
 #include "vmm/linux/stacks/orc.h"
 
 namespace ringside::guest_linux {
@@ -58,5 +62,24 @@ class StackTables {
   std::vector<Section> sections_;  // by text.begin
   std::vector<Moved> moved_;       // by begin
 };
+
+/// Where a module's tables are, by the kernel's own types.
+struct OrcLayout {
+  std::optional<ModuleLayout> module;
+  std::optional<std::uint32_t> count, addresses, entries;
+
+  static OrcLayout from(const TypeGraph& types);
+};
+
+/// The tables of the running kernel and of the modules that it has now. Those that are too large
+/// are left out, and noted by the kernel (Kernel::note_omission).
+StackTables load_stack_tables(const GuestReader& reader, Kernel& kernel, const OrcLayout& layout);
+inline StackTables load_stack_tables(const GuestReader& reader, Kernel& kernel) {
+  return load_stack_tables(reader, kernel, OrcLayout::from(kernel.types()));
+}
+
+/// Adds the table of a module that has come since then: text that lay there before is gone.
+void put_module(StackTables& tables, const GuestReader& reader, const OrcLayout& layout,
+                GuestVirt structure, const Kernel::AddressRange& text);
 
 }  // namespace ringside::guest_linux

@@ -11,6 +11,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::guest_linux {
@@ -30,5 +31,9 @@ std::size_t unwind(const StackTables& tables, const GuestReader& stack, const Re
 /// does not get to the entry from user mode, nor to where a thread of the kernel begins.
 std::optional<bool> passes(const StackTables& tables, const GuestReader& stack,
                            const Registers& from, WalkStart start, Kernel::AddressRange range);
+
+/// How large a task's kernel stack is (THREAD_SIZE): bytes, whole pages, by the first task's, else
+/// what it is without KASAN.
+std::uint64_t kernel_stack_bytes(const SymbolTable& symbols);
 
 }  // namespace ringside::guest_linux

@@ -11,17 +11,19 @@
 //                   address itself, else base - 1 - offset; place-relative (since 7.0): the
 //                   address of the offset itself plus the offset
 // The form of a table is found by decoding _stext in each form, never by the kernel's version.
-// Used by Kernel::discover. Pure: no guest, no files. Hostile input: bounded, never trusted; bytes
-// of a name that do not print become '?'.
+// Used by discover_kernel(), and by code that needs a few symbols before that. Hostile input:
+// bounded, never trusted; bytes of a name that do not print become '?'.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vmm/base/result.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/kernel_memory.h"
 
 namespace ringside::guest_linux {
 
@@ -57,5 +59,9 @@ Result<Kallsyms> decode_kallsyms(const ImageView& image, const KallsymsKeys& key
 /// Finds the tables in a copy of the whole image by their shape and decodes them, for kernels whose
 /// VMCOREINFO does not name them (before 6.0). Errors as decode_kallsyms().
 Result<Kallsyms> scan_for_kallsyms(const ImageView& image, GuestVirt stext);
+
+/// Reads a kernel's own symbol table out of its image. VMCOREINFO tells the table's place (6.0 and
+/// later); otherwise the table is found by its form.
+Result<Kallsyms> read_kallsyms(const KernelMemory& memory);
 
 }  // namespace ringside::guest_linux

@@ -1,8 +1,7 @@
-#include "vmm/linux/text/kprobe_blacklist.h"
-
 #include <gtest/gtest.h>
 
 #include "vmm/linux/fakes_for_tests.h"
+#include "vmm/linux/text/kprobes.h"
 #include "vmm/linux/types/btf.h"
 
 namespace ringside::guest_linux {

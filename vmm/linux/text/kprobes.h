@@ -9,7 +9,8 @@
 //     breakpoint's place, `optinsn.copied_insn` has the four bytes after the first.
 //   text_mutex, kprobe_mutex: held while kernel text is changed (jump labels, static calls, ftrace,
 //     kprobes, BPF); otherwise `owner` is 0 apart from three flags.
-// Offsets are the guest's own types'. Used by the tracepoint table.
+// Offsets are the guest's own types'. Used by the tracepoint table,
+// and for functions without an ftrace site.
 // Hostile input: the lists may be cyclic, endless or torn by a change under way; walks are bounded.
 #pragma once
 
@@ -86,5 +87,13 @@ class KprobeTable {
   std::optional<Layout> layout_;
   std::optional<GuestVirt> text_owner_, kprobe_owner_;  // of the locks
 };
+
+/// The text in which a kernel allows no kprobes: NOKPROBE_SYMBOL(), and the sections .entry.text,
+/// .noinstr.text and .kprobes.text, of the kernel and its modules (kprobe_blacklist, a struct
+/// list_head of struct kprobe_blacklist_entry {list, start_addr, end_addr}, since 3.16). Sorted by
+/// where they begin. Unsupported: the kernel has no such list; Invalid: it cannot be read.
+Result<std::vector<Kernel::AddressRange>> read_kprobe_blacklist(const GuestReader& kernel,
+                                                                const SymbolTable& symbols,
+                                                                const TypeGraph& types);
 
 }  // namespace ringside::guest_linux

@@ -9,7 +9,6 @@
 
 #include "vmm/base/printable.h"
 #include "vmm/block_reader.h"
-#include "vmm/linux/kernel_list.h"
 #include "vmm/linux/layout.h"
 #include "vmm/linux/modules.h"
 

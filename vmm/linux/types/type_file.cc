@@ -13,9 +13,9 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/printable.h"
 #include "vmm/kernel_file/elf_file.h"
+#include "vmm/linux/constants.h"
 #include "vmm/linux/image_view.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/linux_banner.h"
 #include "vmm/linux/types/kernel_identity.h"
 #include "vmm/linux/types/types_without_btf.h"
 

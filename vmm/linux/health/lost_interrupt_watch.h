@@ -1,9 +1,9 @@
-// The second look at a guest that runs: tells trouble from normal delays. An interrupt between CPUs
-// takes a moment to arrive, a timer is due before it is taken, and an idle guest does not advance
-// its clock. So such signs are watched by the host's clock: for a second if an idle CPU has a call
-// in its queue, and for some seconds if the guest's clock seems to stand still. If nothing is
-// suspicious, there is no second look. Source: call_single_queue (kernel/smp.c), a list of struct
-// __call_single_data (include/linux/smp_types.h).
+// A second look at a guest that runs tells lost interrupts and timers from normal delays. An
+// interrupt between CPUs takes a moment to arrive, a timer is due before it is taken, and an idle
+// guest does not advance its clock. So such signs are watched by the host's clock: for a second if
+// an idle CPU has a call in its queue, and for some seconds if the guest's clock seems to stand
+// still. If nothing is suspicious, there is no second look. Source: call_single_queue
+// (kernel/smp.c), a list of struct __call_single_data (include/linux/smp_types.h).
 // Used by examine().
 #pragma once
 
@@ -26,13 +26,14 @@ struct HostTime {
   static HostTime real();
 };
 
-class SecondLook {
+class LostInterruptWatch {
  public:
   /// No guest is watched for longer.
   static constexpr std::uint64_t kLongest = 6 * kSecond;
 
   /// `forget` drops what the view's reader keeps of page tables. All must outlive this.
-  SecondLook(const KernelView& view, Clocks& clocks, std::function<void()> forget, HostTime host)
+  LostInterruptWatch(const KernelView& view, Clocks& clocks, std::function<void()> forget,
+                     HostTime host)
       : view_(view), clocks_(clocks), forget_(std::move(forget)), host_(std::move(host)) {}
 
   /// Adds what it finds to the report's CPUs, whose vCPUs are known already.

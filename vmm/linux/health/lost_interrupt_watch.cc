@@ -1,4 +1,4 @@
-#include "vmm/linux/health/second_look.h"
+#include "vmm/linux/health/lost_interrupt_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ HostTime HostTime::real() {
 
 /// The CPU takes all entries at once, and later ones come in front: the oldest one tells whether it
 /// has.
-std::optional<GuestVirt> SecondLook::oldest_call(std::uint32_t cpu) const {
+std::optional<GuestVirt> LostInterruptWatch::oldest_call(std::uint32_t cpu) const {
   constexpr std::size_t kMost = 4096;
   std::optional<GuestVirt> oldest;
   auto link = view_.percpu("call_single_queue", cpu);  // llist_head.first, then llist_node.next
@@ -46,7 +46,7 @@ std::optional<GuestVirt> SecondLook::oldest_call(std::uint32_t cpu) const {
   return std::nullopt;
 }
 
-SecondLook::Calls SecondLook::find_waiting_calls(const HealthReport& report) const {
+LostInterruptWatch::Calls LostInterruptWatch::find_waiting_calls(const HealthReport& report) const {
   Calls calls;
   for (const CpuReport& cpu : report.cpus) {
     if (!cpu.is_idle || !cpu.is_online || !waits_for_interrupts(report, cpu.cpu)) continue;
@@ -56,7 +56,7 @@ SecondLook::Calls SecondLook::find_waiting_calls(const HealthReport& report) con
 }
 
 /// Where the guest's wall clock was moved on a moment ago, as time goes here, its clock goes.
-std::optional<SecondLook::Standing> SecondLook::find_standing_clock(
+std::optional<LostInterruptWatch::Standing> LostInterruptWatch::find_standing_clock(
     const HealthReport& report) const {
   const auto clock = clocks_.monotonic();
   std::optional<std::uint64_t> first;
@@ -75,7 +75,7 @@ std::optional<SecondLook::Standing> SecondLook::find_standing_clock(
 }
 
 /// The kinds of entries are CSD_FLAG_TYPE_MASK of u_flags: a call is 0 or 0x10.
-std::string SecondLook::called_function(GuestVirt call) const {
+std::string LostInterruptWatch::called_function(GuestVirt call) const {
   constexpr std::uint64_t kKinds = 0xf0, kCall = 0x10;
   const auto kind =
       view_.value(call, view_.field("__call_single_data", {"node.u_flags", "u_flags"}));
@@ -85,7 +85,8 @@ std::string SecondLook::called_function(GuestVirt call) const {
   return name.ends_with("+0x0") ? name.substr(0, name.size() - 4) : std::string();
 }
 
-void SecondLook::confirm(const Calls& calls, std::uint64_t waited, HealthReport& report) const {
+void LostInterruptWatch::confirm(const Calls& calls, std::uint64_t waited,
+                                 HealthReport& report) const {
   for (CpuReport& cpu : report.cpus) {
     const auto call = calls.find(cpu.cpu);
     if (call == calls.end()) continue;
@@ -94,7 +95,8 @@ void SecondLook::confirm(const Calls& calls, std::uint64_t waited, HealthReport&
   }
 }
 
-void SecondLook::confirm(const Standing& clock, std::uint64_t waited, HealthReport& report) const {
+void LostInterruptWatch::confirm(const Standing& clock, std::uint64_t waited,
+                                 HealthReport& report) const {
   report.clock_stands = true;
   for (CpuReport& cpu : report.cpus) {
     const auto timer = cpu.is_online ? clocks_.next_timer(cpu.cpu) : std::nullopt;
@@ -102,7 +104,7 @@ void SecondLook::confirm(const Standing& clock, std::uint64_t waited, HealthRepo
   }
 }
 
-void SecondLook::watch(HealthReport& report) {
+void LostInterruptWatch::watch(HealthReport& report) {
   clocks_.read();
   const std::uint64_t began = host_.now();  // after the clock was read: it is at least that now
   Calls calls = find_waiting_calls(report);
