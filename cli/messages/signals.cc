@@ -21,7 +21,7 @@
 namespace ringside::cli {
 namespace {
 
-using Wish = EndWishes::Wish;
+using Order = EndOrders::Order;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kSecondOrder =
@@ -62,24 +62,24 @@ void end_by(int signal) {
 
 }  // namespace
 
-Wish EndWishes::heard(int signal, Time now) {
-  const bool counts = open_ && (wish_ == Wish::None || signal != SIGHUP);
-  if (!counts || wish_ == Wish::AtOnce) return wish_;
-  wish_ = static_cast<Wish>(static_cast<unsigned>(wish_) + 1);
+Order EndOrders::take_signal(int signal, Time now) {
+  const bool counts = open_ && (order_ == Order::None || signal != SIGHUP);
+  if (!counts || order_ == Order::AtOnce) return order_;
+  order_ = static_cast<Order>(static_cast<unsigned>(order_) + 1);
   last_ = now;
   open_ = false;
-  return wish_;
+  return order_;
 }
 
-Wish EndWishes::silence(Time now) {
-  open_ |= now - last_ >= kFinger;
-  if (wish_ == Wish::Hurry && now - last_ >= kHurry) wish_ = Wish::AtOnce;
-  return wish_;
+Order EndOrders::note_silence(Time now) {
+  open_ |= now - last_ >= kKeyPause;
+  if (order_ == Order::Hurry && now - last_ >= kTimeToLeave) order_ = Order::AtOnce;
+  return order_;
 }
 
-std::optional<EndWishes::Time> EndWishes::next_look() const {
-  if (!open_) return last_ + kFinger;
-  if (wish_ == Wish::Hurry) return last_ + kHurry;
+std::optional<EndOrders::Time> EndOrders::next_check() const {
+  if (!open_) return last_ + kKeyPause;
+  if (order_ == Order::Hurry) return last_ + kTimeToLeave;
   return std::nullopt;
 }
 
@@ -88,22 +88,22 @@ struct Signals::Shared {
       : signals(std::move(from)), ordered(std::move(to)), stop(std::move(end)) {}
 
   void read_all();
-  void obey(Wish wish);
-  void end_if_wished();
+  void obey(Order order);
+  void end_if_ordered();
 
   UniqueFd signals, ordered, stop;
-  EndWishes wishes;  // the thread's
+  EndOrders orders;  // the thread's
   std::mutex mutex;  // of what follows
   bool owes = false;
   std::string last_words;
-  Wish told = Wish::None;
+  Order told = Order::None;
   int signal = SIGTERM;  // the last one
   std::thread thread;    // waits until `stop` is readable
 };
 
 void Signals::Shared::read_all() {
   for (;;) {
-    const auto look = wishes.next_look();
+    const auto look = orders.next_check();
     int nap = -1;
     if (look) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*look - Clock::now()).count();
@@ -117,25 +117,25 @@ void Signals::Shared::read_all() {
       const std::lock_guard lock(mutex);
       signal = came;
     }
-    obey(came != 0 ? wishes.heard(came, Clock::now()) : wishes.silence(Clock::now()));
+    obey(came != 0 ? orders.take_signal(came, Clock::now()) : orders.note_silence(Clock::now()));
   }
 }
 
-void Signals::Shared::obey(Wish wish) {
+void Signals::Shared::obey(Order order) {
   const std::lock_guard lock(mutex);
-  if (wish == std::exchange(told, wish)) return;
-  set_end_order(wish == Wish::End ? EndOrder::Given : EndOrder::Hurried);
+  if (order == std::exchange(told, order)) return;
+  set_end_order(order == Order::End ? EndOrder::Given : EndOrder::Hurried);
   raise_event(ordered);
-  if (wish == Wish::Hurry && owes) say_now(kSecondOrder);
-  if (wish == Wish::AtOnce && owes) {
+  if (order == Order::Hurry && owes) say_now(kSecondOrder);
+  if (order == Order::AtOnce && owes) {
     say_now(last_words);
     end_by(signal);
   }
-  end_if_wished();
+  end_if_ordered();
 }
 
-void Signals::Shared::end_if_wished() {
-  if (!owes && told >= Wish::Hurry) end_by(signal);
+void Signals::Shared::end_if_ordered() {
+  if (!owes && told >= Order::Hurry) end_by(signal);
 }
 
 void Signals::End::operator()(Shared* shared) const {
@@ -175,8 +175,8 @@ void Signals::owe_guest(std::string last_words) {
 void Signals::settle_with_guest() {
   const std::lock_guard lock(shared_->mutex);
   const bool owed = std::exchange(shared_->owes, false);
-  if (owed && shared_->told >= Wish::Hurry) say_now(kNoResults);
-  shared_->end_if_wished();
+  if (owed && shared_->told >= Order::Hurry) say_now(kNoResults);
+  shared_->end_if_ordered();
 }
 
 }  // namespace ringside::cli

@@ -19,25 +19,25 @@ namespace ringside::cli {
 /// its child and to its group, and a terminal that closes sends SIGHUP by the kernel and by the
 /// shell. So a signal is another order only if it comes later than a user could press the key
 /// again, and no signal was waiting then. SIGHUP never is another order: no key sends it.
-class EndWishes {
+class EndOrders {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::milliseconds kFinger{500};
+  static constexpr std::chrono::milliseconds kKeyPause{500};
   /// How long it may take to leave a guest in order after the second order.
-  static constexpr std::chrono::seconds kHurry{10};
+  static constexpr std::chrono::seconds kTimeToLeave{10};
 
-  enum class Wish : std::uint8_t { None, End, Hurry, AtOnce };
-  Wish wish() const { return wish_; }
+  enum class Order : std::uint8_t { None, End, Hurry, AtOnce };
+  Order order() const { return order_; }
   /// A signal was read.
-  Wish heard(int signal, Time now);
+  Order take_signal(int signal, Time now);
   /// No signal was there to be read.
-  Wish silence(Time now);
+  Order note_silence(Time now);
   /// When to look again whether there is silence; never: nothing changes without a signal.
-  std::optional<Time> next_look() const;
+  std::optional<Time> next_check() const;
 
  private:
-  Wish wish_ = Wish::None;
-  Time last_{};       // when wish_ came
+  Order order_ = Order::None;
+  Time last_{};       // when order_ came
   bool open_ = true;  // the next signal is an order
 };
 
@@ -57,7 +57,7 @@ class Signals {
   /// order first, a third one ends the process at once, with these words. Before this a second one
   /// ends it at once.
   void owe_guest(std::string last_words);
-  /// Nothing of ours is in a guest any more. Ends the process if that was the wish meanwhile.
+  /// Nothing of ours is in a guest any more. Ends the process if that was the order meanwhile.
   void settle_with_guest();
 
  private:

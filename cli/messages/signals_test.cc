@@ -12,68 +12,68 @@ namespace ringside::cli {
 namespace {
 
 using std::chrono::milliseconds;
-using Wish = EndWishes::Wish;
+using Order = EndOrders::Order;
 
-EndWishes::Time at(int ms) {
-  return EndWishes::Time() + std::chrono::hours(1) + milliseconds(ms);
+EndOrders::Time at(int ms) {
+  return EndOrders::Time() + std::chrono::hours(1) + milliseconds(ms);
 }
 
-struct Heard {
+struct Signal {
   int signal;  // 0: there was none
   int ms;
 };
 
-Wish wish_after(const std::vector<Heard>& all) {
-  EndWishes wishes;
-  for (const Heard& one : all) {
+Order order_after(const std::vector<Signal>& all) {
+  EndOrders orders;
+  for (const Signal& one : all) {
     if (one.signal == 0) {
-      wishes.silence(at(one.ms));
+      orders.note_silence(at(one.ms));
     } else {
-      wishes.heard(one.signal, at(one.ms));
+      orders.take_signal(one.signal, at(one.ms));
     }
   }
-  return wishes.wish();
+  return orders.order();
 }
 
-TEST(EndWishes, SignalsAtOnceAreOneOrder) {
-  EXPECT_EQ(wish_after({{SIGTERM, 0}}), Wish::End);
-  EXPECT_EQ(wish_after({{SIGTERM, 0}, {SIGTERM, 0}}), Wish::End);               // timeout(1)
-  EXPECT_EQ(wish_after({{SIGHUP, 0}, {SIGHUP, 1}, {SIGTERM, 40}}), Wish::End);  // ssh that drops
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 499}, {SIGINT, 499}}), Wish::End);
+TEST(EndOrders, SignalsAtOnceAreOneOrder) {
+  EXPECT_EQ(order_after({{SIGTERM, 0}}), Order::End);
+  EXPECT_EQ(order_after({{SIGTERM, 0}, {SIGTERM, 0}}), Order::End);               // timeout(1)
+  EXPECT_EQ(order_after({{SIGHUP, 0}, {SIGHUP, 1}, {SIGTERM, 40}}), Order::End);  // ssh that drops
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 499}, {SIGINT, 499}}), Order::End);
 }
 
-TEST(EndWishes, SignalsThatAreReadLateAreOneOrderStill) {
-  EXPECT_EQ(wish_after({{SIGTERM, 0}, {SIGTERM, 3000}}), Wish::End) << "both were there before";
+TEST(EndOrders, SignalsThatAreReadLateAreOneOrderStill) {
+  EXPECT_EQ(order_after({{SIGTERM, 0}, {SIGTERM, 3000}}), Order::End) << "both were there before";
 }
 
-TEST(EndWishes, AnotherOneAfterAFingersTimeIsASecondOrder) {
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 501}}), Wish::Hurry);
-  EXPECT_EQ(wish_after({{SIGHUP, 0}, {0, 500}, {SIGTERM, 900}}), Wish::Hurry);
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {SIGINT, 700}}), Wish::Hurry);
+TEST(EndOrders, AnotherOneAfterThePauseOfAKeyIsASecondOrder) {
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGINT, 501}}), Order::Hurry);
+  EXPECT_EQ(order_after({{SIGHUP, 0}, {0, 500}, {SIGTERM, 900}}), Order::Hurry);
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {SIGINT, 700}}), Order::Hurry);
 }
 
-TEST(EndWishes, AHangUpIsNeverASecondOrder) {
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 9000}, {SIGHUP, 20'000}}), Wish::End);
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 600}, {SIGINT, 601}}), Wish::Hurry);
+TEST(EndOrders, AHangUpIsNeverASecondOrder) {
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 9000}, {SIGHUP, 20'000}}), Order::End);
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGHUP, 600}, {SIGINT, 601}}), Order::Hurry);
 }
 
-TEST(EndWishes, AThirdOneOrTheLimitIsTheEnd) {
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 1100}, {SIGINT, 1200}}),
-            Wish::AtOnce);
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'599}}), Wish::Hurry);
-  EXPECT_EQ(wish_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'600}}), Wish::AtOnce);
+TEST(EndOrders, AThirdOneOrTheLimitIsTheEnd) {
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 1100}, {SIGINT, 1200}}),
+            Order::AtOnce);
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'599}}), Order::Hurry);
+  EXPECT_EQ(order_after({{SIGINT, 0}, {0, 500}, {SIGINT, 600}, {0, 10'600}}), Order::AtOnce);
 }
 
-TEST(EndWishes, SilenceIsLookedForOnlyWhileItMatters) {
-  EndWishes wishes;
-  EXPECT_EQ(wishes.next_look(), std::nullopt);
-  wishes.heard(SIGINT, at(0));
-  EXPECT_EQ(wishes.next_look(), at(500));
-  wishes.silence(at(500));
-  EXPECT_EQ(wishes.next_look(), std::nullopt);
-  wishes.heard(SIGINT, at(700));
-  wishes.silence(at(1300));
-  EXPECT_EQ(wishes.next_look(), at(10'700));
+TEST(EndOrders, SilenceIsLookedForOnlyWhileItMatters) {
+  EndOrders orders;
+  EXPECT_EQ(orders.next_check(), std::nullopt);
+  orders.take_signal(SIGINT, at(0));
+  EXPECT_EQ(orders.next_check(), at(500));
+  orders.note_silence(at(500));
+  EXPECT_EQ(orders.next_check(), std::nullopt);
+  orders.take_signal(SIGINT, at(700));
+  orders.note_silence(at(1300));
+  EXPECT_EQ(orders.next_check(), at(10'700));
 }
 
 /// Returns once somebody has taken it.

@@ -58,7 +58,7 @@ class Session {
   static Result<void> check_not_interrupted();
   providers::TrapForm traps_in(const MachineOptions& machine) const;
   Result<void> attach_to(Guest guest, providers::TrapForm traps);
-  void know_machines();
+  void make_environment();
   Result<void> start_processes();
   Result<int> list();
   int tell_cleaned();
@@ -70,7 +70,7 @@ class Session {
   void report_figures(const TraceLoop& loop) const;
   void leave_figures(TraceLoop& loop);
   void report_stability(const dif::Program& program);
-  void tell_the_way_out() const;
+  void say_how_to_end() const;
   Result<int> trace_armed(Output& output);
   Result<void> start_all(TraceLoop& loop);
   Result<void> started(const SessionTarget& entry, TraceLoop& loop, Result<void> step);
@@ -150,7 +150,7 @@ Result<void> Session::check_not_interrupted() {
   return fail(ErrorCode::Io, "interrupted before tracing began");
 }
 
-void Session::know_machines() {
+void Session::make_environment() {
   std::vector<MachinesEnvironment::Machine> machines;
   for (SessionTarget& entry : targets_) {
     machines.push_back({entry.target->name(), &*entry.environment});
@@ -258,7 +258,7 @@ Result<void> Session::started(const SessionTarget& entry, TraceLoop& loop, Resul
 }
 
 /// On a terminal, where nothing that was asked for ends the trace: else a user would wait for it.
-void Session::tell_the_way_out() const {
+void Session::say_how_to_end() const {
   const bool silent = line_.settings.quiet || !Progress::of_stderr().is_terminal();
   const bool ends = !line_.commands.empty() || !line_.processes.empty() || !line_.core_file.empty();
   if (silent || ends || line_.common.kvm.terminal) return;
@@ -283,7 +283,7 @@ Result<int> Session::trace_armed(Output& output) {
   TRY(check_not_interrupted());
   TRY(start_all(loop));
   end_set_up();
-  tell_the_way_out();
+  say_how_to_end();
   if (!targets_.exit_status()) {
     for (SessionTarget& entry : targets_) entry.paused_at_arrival.reset();
   }
@@ -415,7 +415,7 @@ Result<int> Session::do_task() {
   Progress::of_stderr().clear();
   TRY(attached);
   if (line_.task == CommandLine::Task::Clean) return tell_cleaned();
-  know_machines();
+  make_environment();
   TRY(script_.make(targets_, *environment_, stdout_));
   stdout_.set_raw_text(line_.settings.raw_text);  // a pragma may have asked for it
   return line_.task == CommandLine::Task::List ? list() : trace();

@@ -1,6 +1,6 @@
 // Whether the user has ordered this process to end. Signals go to the process and not to an object,
-// so this is one state for the process. cli/messages/signals.h writes it. Code that may wait or work for
-// more than a second or two asks it. Fire context: yes. Threads: any.
+// so this is one state for the process. cli/messages/signals.h writes it. Code that may wait or
+// work for more than a second or two asks it. Fire context: yes. Threads: any.
 // Does not: end anything.
 #pragma once
 
