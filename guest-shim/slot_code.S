@@ -32,7 +32,7 @@ public shim_kexec_notice
   ends shim_kexec_notice, SHIM_KEXEC_NOTICE_BYTES
 
 /* rdi: where a fault happened. Where that is the slot of an entry in the list of faults, it becomes
- * the place that the entry tells. The list: vmm/shim/fault_list.h. */
+ * the place that the entry tells. The list: vmm/shim/slot_code.h. */
 public shim_fault_search
   push %rax
   pushfq

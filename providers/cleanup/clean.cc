@@ -36,7 +36,7 @@ constexpr auto kTextWait = std::chrono::milliseconds(5);
 constexpr LeaveTries kTriesToLeave{.anywhere = 1500, .in_slots = 20};
 constexpr LeaveTries kTriesToMend{.anywhere = 1500, .in_slots = 1500};
 /// With what may lie before the instruction.
-constexpr std::size_t kLongestSlot = disasm::kMaxSlotBytes + vmm::Shim::kFaultSearchBytes;
+constexpr std::size_t kLongestSlot = disasm::kMaxSlotBytes + vmm::TrapTable::kFaultSearchBytes;
 
 Result<void> check_dead(vmm::Machine& machine, const ShimRemains& remains) {
   if (remains.is_retired()) return {};

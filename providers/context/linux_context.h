@@ -19,7 +19,7 @@
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
 
@@ -52,7 +52,8 @@ std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
 /// A context uses these beside the kernel; they must outlive it.
 struct LinuxContextParts {
   const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
-  vmm::Shim* shim = nullptr;  // whose vCPUs stand still while a firing waits; null: it has none
+  vmm::Mailboxes* shim =
+      nullptr;  // whose vCPUs stand still while a firing waits; null: it has none
   /// For a kernel that is traced while it boots, or that is not Linux: memory is what the vCPU
   /// itself maps. While there are no tasks, identities are 0 and execname is empty.
   bool follows_vcpus = false;

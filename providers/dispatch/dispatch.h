@@ -27,7 +27,7 @@
 #include "providers/dispatch/trap_tally.h"
 #include "providers/fire/guest_clock.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 

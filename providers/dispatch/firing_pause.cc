@@ -35,7 +35,7 @@ bool has_base(const Registers& registers, GuestVirt percpu_base) {
 
 }  // namespace
 
-FiringPause::FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim)
+FiringPause::FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Mailboxes* shim)
     : machine_(machine),
       shim_(shim),
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),

@@ -20,7 +20,7 @@
 #include "vmm/base/brief_lock.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/machine.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
 
@@ -35,7 +35,7 @@ class FiringPause {
  public:
   /// `cpus`: the number of turns. For a vCPU that waits in `shim`, the registers are those at its
   /// trap; `shim` may be null. All must outlive it.
-  FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Shim* shim);
+  FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Mailboxes* shim);
   ~FiringPause();
   FiringPause(const FiringPause&) = delete;
   FiringPause& operator=(const FiringPause&) = delete;
@@ -83,7 +83,7 @@ class FiringPause {
   void pause(std::uint64_t ticket);
 
   vmm::Machine& machine_;
-  const vmm::Shim* const shim_;
+  const vmm::Mailboxes* const shim_;
   const UniqueFd event_;
 
   mutable BriefLock slots_lock_;  // for what follows

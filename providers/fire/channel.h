@@ -1,4 +1,4 @@
-// The channel: how a trap reaches the host (vmm/shim/shim.h has both). Spin costs a host CPU that
+// The channel: how a trap reaches the host (vmm/shim/mailboxes.h has both). Spin costs a host CPU that
 // looks at the mailboxes all the time, and answers in the time that a cache line takes to travel.
 // Exit costs an exit of the guest for each trap, and no CPU beside the vCPU's own.
 #pragma once

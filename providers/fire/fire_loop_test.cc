@@ -17,26 +17,10 @@ namespace ringside::providers {
 namespace {
 
 /// Raises one trap in each poll while `raise` is set. Called by threads that poll.
-class FakeShim final : public vmm::Shim {
+class FakeShim final : public vmm::Mailboxes {
  public:
-  Result<GuestVirt> allocate_slot(std::size_t) override { return GuestVirt(0); }
-  Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
-  Result<void> add_entry(GuestVirt, GuestVirt) override { return {}; }
-  Result<void> enable_entries(std::span<const GuestVirt>) override { return {}; }
-  void disable_entry(GuestVirt) override {}
-  void note_arming() override {}
-  std::vector<std::byte> kexec_notice(GuestVirt) override { return {}; }
-  Result<std::vector<std::byte>> fault_search(GuestVirt) override {
-    return std::vector<std::byte>(kFaultSearchBytes);
-  }
-  Result<void> add_fault(GuestVirt, GuestVirt) override { return {}; }
-  vmm::ShimState state() const override { return vmm::ShimState::There; }
-  Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
   void activate() override { active = true; }
   void deactivate() override { active = false; }
-  Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  Result<void> remove(vmm::PausedMachine&) override { return {}; }
-  vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
   unsigned poll_share(const vmm::TrapHandlers& handlers, vmm::PollShare share) override {
     shares |= 1U << share.index;
     if (!raise) return 0;
@@ -55,8 +39,6 @@ class FakeShim final : public vmm::Shim {
   }
   void heartbeat() override { ++beats; }
   bool quiescent() const override { return !raise; }
-  vmm::TrapsUnderWay under_way() const override { return {}; }
-  bool have_answers(const vmm::TrapsUnderWay&) const override { return true; }
   vmm::ShimCounters counters() const override { return {}; }
   bool contains(GuestVirt pc) const override { return pc.raw() == kInShim; }
   std::optional<Registers> waiting(GuestVirt) const override {

@@ -1,13 +1,14 @@
-// A shim, and who handles its traps. Fire context: as Shim and TrapHandlers say.
+// A shim's mailboxes, and who handles the traps in them. Fire context: as Mailboxes and
+// TrapHandlers say.
 #pragma once
 
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
 
 /// Both must outlive the ShimTraps.
 struct ShimTraps {
-  vmm::Shim& shim;
+  vmm::Mailboxes& shim;
   const vmm::TrapHandlers& handlers;
 };
 

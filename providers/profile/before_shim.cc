@@ -18,7 +18,7 @@ struct Origin {
 
 /// An int3 in kernel mode pushes the kernel's cs and ss. The frame leads to what follows the int3,
 /// or to the slot, as the shim has set it.
-std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const vmm::Shim& shim,
+std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel) {
   const auto frame = load<arch::InterruptFrame>(kernel, at);
   if (!frame || frame->cs != now.cs || frame->ss != now.ss) return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const v
 }
 
 /// A jump's record has pushed the flags and called the shim.
-std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Shim& shim,
+std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel) {
   struct Call {
     std::uint64_t returns_to, rflags;
@@ -42,7 +42,7 @@ std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Shim& shim,
   return Origin{*place, at.wrapping_add(sizeof(Call)).raw(), call->rflags};
 }
 
-std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
+std::optional<Origin> find_origin(const Registers& now, const vmm::Mailboxes& shim,
                                   const GuestReader& kernel) {
   for (unsigned pushed = 0; pushed <= kMostOfJump; ++pushed) {
     const GuestVirt at =
@@ -56,7 +56,7 @@ std::optional<Origin> find_origin(const Registers& now, const vmm::Shim& shim,
 
 }  // namespace
 
-std::optional<Registers> before_shim(const Registers& now, const vmm::Shim& shim,
+std::optional<Registers> before_shim(const Registers& now, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel) {
   Registers before = now;
   if (const auto place = shim.displaced_from(GuestVirt(now.*arch::kProgramCounter))) {

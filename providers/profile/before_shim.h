@@ -6,7 +6,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
 
@@ -15,7 +15,7 @@ namespace ringside::providers {
 /// instruction or in a jump's record. Or it is on the shim's way to the mailbox or back, with the
 /// frame of its exception, or of the record's call, on the stack; then rax, rcx, rdx and rbx may be
 /// the shim's. Empty: memory does not show it.
-std::optional<Registers> before_shim(const Registers& now, const vmm::Shim& shim,
+std::optional<Registers> before_shim(const Registers& now, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel);
 
 }  // namespace ringside::providers

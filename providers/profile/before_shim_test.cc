@@ -4,28 +4,20 @@
 #include <gtest/gtest.h>
 
 #include "providers/testing/fake_guest.h"
-#include "providers/tracepoint/tracepoints_for_tests.h"
 #include "vmm/page_walk.h"
+#include "vmm/shim/plain_region_for_tests.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 namespace {
 
 constexpr GuestVirt kShim{0xffff'ffff'9f00'0000};
-constexpr std::uint64_t kShimBytes = 0x10000;
-constexpr GuestVirt kSlot{kShim.raw() + 0x4000};
 constexpr GuestVirt kProbed{0xffff'ffff'8100'1234};
-
-class ShimWithASlot final : public tracepoint_fakes::FakeShim {
- public:
-  bool contains(GuestVirt pc) const override { return pc.is_in(kShim, kShimBytes); }
-  std::optional<GuestVirt> displaced_from(GuestVirt pc) const override {
-    return pc.is_in(kSlot, 8) ? std::optional(kProbed) : std::nullopt;
-  }
-};
 
 class BeforeShim : public ::testing::Test {
  protected:
   BeforeShim() {
+    EXPECT_TRUE(shim_.add_entry(kProbed, slot_));
     now_.rip = kShim.raw() + 0xb1;
     now_.rsp = kernel_address(kStack).raw();
     now_.cs = 0x10, now_.ss = 0x18;
@@ -40,12 +32,14 @@ class BeforeShim : public ::testing::Test {
   FakeMemory memory_;
   FakeKernel kernel_;
   vmm::PageTableReader reader_{memory_.memory(), kernel_.table()};
-  ShimWithASlot shim_;
+  vmm::PlainRegion region_;
+  vmm::Shim shim_{region_.memory(), region_.layout(), kShim, 1, vmm::PlainRegion::gate()};
+  const GuestVirt slot_ = *shim_.allocate_slot(8);
   Registers now_;
 };
 
 TEST_F(BeforeShim, ADisplacedInstructionIsWhereItWas) {
-  now_.rip = kSlot.raw() + 3;
+  now_.rip = slot_.raw() + 3;
 
   const auto before = this->before();
 
@@ -69,7 +63,7 @@ TEST_F(BeforeShim, TheFrameIsFoundBelowWhatTheShimPushed) {
 }
 
 TEST_F(BeforeShim, AFrameThatLeadsToTheSlotIsOfItsTracepoint) {
-  put_frame(4, kSlot.raw(), 0x10);
+  put_frame(4, slot_.raw(), 0x10);
 
   ASSERT_TRUE(before());
   EXPECT_EQ(before()->rip, kProbed.raw());
@@ -78,7 +72,7 @@ TEST_F(BeforeShim, AFrameThatLeadsToTheSlotIsOfItsTracepoint) {
 TEST_F(BeforeShim, TheCallOfAJumpsRecordIsFoundFromTheFirstInstructionOn) {
   for (const unsigned pushed : {0U, 5U, 9U, 11U}) {
     memory_ = FakeMemory();
-    memory_.put64(kStack + 8 * pushed, kSlot.raw() + 7);
+    memory_.put64(kStack + 8 * pushed, slot_.raw() + 7);
     memory_.put64(kStack + 8 * pushed + 8, 0x246);
 
     const auto before = this->before();
@@ -94,7 +88,7 @@ TEST_F(BeforeShim, NothingIsMadeUp) {
   EXPECT_FALSE(before()) << "no frame";
   put_frame(4, kProbed.raw() + 1, 0x33);
   EXPECT_FALSE(before()) << "of user mode";
-  put_frame(4, kShim.raw() + 0x9000, 0x10);
+  put_frame(4, kShim.raw() + 0x80, 0x10);
   EXPECT_FALSE(before()) << "into the shim, but no slot";
   now_.rsp = 0x1000;
   EXPECT_FALSE(before()) << "no memory";

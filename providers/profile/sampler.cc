@@ -12,7 +12,7 @@
 namespace ringside::providers {
 
 VcpuSampler::VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts, ProbeSink& sink,
-                         GuestClock& clock, const vmm::Shim* shim, vmm::VcpuExits* exits)
+                         GuestClock& clock, const vmm::Mailboxes* shim, vmm::VcpuExits* exits)
     : machine_(machine),
       contexts_(contexts),
       sink_(sink),

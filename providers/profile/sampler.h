@@ -22,7 +22,7 @@
 #include "providers/profile/sample_pace.h"
 #include "vmm/arch/arch.h"
 #include "vmm/machine.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
 
@@ -32,7 +32,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   /// where it was interrupted; null: there is none. `exits` kicks vCPUs, and then samples fire
   /// between open() and close(); null: samples are made by pausing. All must outlive it.
   VcpuSampler(vmm::Machine& machine, VcpuContexts& contexts, ProbeSink& sink, GuestClock& clock,
-              const vmm::Shim* shim, vmm::VcpuExits* exits);
+              const vmm::Mailboxes* shim, vmm::VcpuExits* exits);
 
   /// `late`: how many ns after its time. Fire thread.
   void sample(const EnabledTimer& timer, std::uint64_t late);
@@ -90,7 +90,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   VcpuContexts& contexts_;
   ProbeSink& sink_;
   GuestClock& clock_;
-  const vmm::Shim* const shim_;
+  const vmm::Mailboxes* const shim_;
   vmm::VcpuExits* const exits_;
   SamplePace pace_;
   bool gave_up_ = false;

@@ -18,7 +18,7 @@
 #include "vmm/inert_machine_for_tests.h"
 #include "vmm/linux/inert_kernel_for_tests.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::providers {
 

@@ -7,8 +7,8 @@
 #include "providers/fire/exit_channel.h"
 #include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
-#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::providers {
 
@@ -35,8 +35,8 @@ struct RingingGuest {
   void raise(unsigned vcpu) { region.raise(vcpu, kPlace); }
 
   vmm::PlainRegion region;
-  vmm::InstalledShim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000),
-                          kVcpus, vmm::PlainRegion::gate()};
+  vmm::Shim shim{region.memory(), region.layout(), GuestVirt(0xffff'ffff'9f00'0000), kVcpus,
+                 vmm::PlainRegion::gate()};
   FakeMemory memory;
   FakeKernel kernel;
   vmm::StopTimes stop_times;

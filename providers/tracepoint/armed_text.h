@@ -18,7 +18,7 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
@@ -49,7 +49,7 @@ class ArmedText {
   using Which = TracepointStore::Which;
   /// All must outlive it.
   struct Parts {
-    vmm::Shim& shim;
+    vmm::TrapTable& shim;
     const ProbedText& text;
     TracepointStore& store;
     const FaultSearchPoint& search;

@@ -15,13 +15,14 @@ using guest_linux::Kernel;
 Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
   std::vector<std::byte> code;
-  if (is_kexec_site(address)) code = shim_.kexec_notice(address);
+  if (is_kexec_site(address)) code.resize(vmm::TrapTable::kKexecNoticeBytes);
   const bool searches = is_search(address);
-  if (searches) code.resize(vmm::Shim::kFaultSearchBytes);
+  if (searches) code.resize(vmm::TrapTable::kFaultSearchBytes);
   // Before the slot is the byte that the int3 replaces: for the next tracer, should we be killed.
   const GuestVirt place = TRY(shim_.allocate_slot(1 + code.size() + site.displaced_size()));
   const GuestVirt slot = place.wrapping_add(1);
-  if (!code.empty()) code = searches ? TRY(shim_.fault_search(slot)) : shim_.kexec_notice(slot);
+  if (!code.empty())
+    code = searches ? TRY(shim_.fault_search(slot)) : TRY(shim_.kexec_notice(slot));
   const GuestVirt begin = slot.wrapping_add(code.size());
   const auto moved = disasm::relocate(site.instruction(), address, begin);
   if (!moved) return refuse(address, moved.error().message);

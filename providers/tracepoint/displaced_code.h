@@ -13,7 +13,7 @@
 #include "providers/tracepoint/tracepoint_types.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/shim/jump_record.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
@@ -35,7 +35,7 @@ class DisplacedCode {
   };
 
   /// All must outlive it.
-  DisplacedCode(vmm::Shim& shim, SpecialSites special) : shim_(shim), special_(special) {}
+  DisplacedCode(vmm::TrapTable& shim, SpecialSites special) : shim_(shim), special_(special) {}
 
   /// A new slot for the site's instruction. Errors: no room left; the instruction cannot run there.
   Result<GuestVirt> make_slot(const ProbeSite& site);
@@ -69,7 +69,7 @@ class DisplacedCode {
   bool write_record(Jump& jump, GuestVirt address, GuestVirt jump_entry);
   void note_moved(const Jump& jump, GuestVirt address, GuestVirt slot, std::size_t size);
 
-  vmm::Shim& shim_;
+  vmm::TrapTable& shim_;
   const SpecialSites special_;
   std::vector<Slot> slots_;
   std::vector<DisplacedRange> ranges_;

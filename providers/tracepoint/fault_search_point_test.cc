@@ -67,7 +67,7 @@ TEST_F(MendedFaults, AreSearchedByTheInstructionsOwnPlace) {
   EXPECT_EQ(shim_.faults, (std::map<GuestVirt, GuestVirt>{{slot, at(0x105)}}));
   const GuestVirt search = shim_.entries.at(at(0x145));
   EXPECT_EQ(shim_.searching, std::vector{search});
-  EXPECT_EQ(shim_.slots.at(search)[vmm::Shim::kFaultSearchBytes], std::byte{0x55});
+  EXPECT_EQ(shim_.slots.at(search)[vmm::TrapTable::kFaultSearchBytes], std::byte{0x55});
 }
 
 TEST_F(MendedFaults, AreSearchedWhileSomebodyMayBeInASlot) {

@@ -24,7 +24,7 @@
 #include "vmm/linux/hardware_breakpoints.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
@@ -55,7 +55,7 @@ class JumpPlanner {
  public:
   /// All must outlive it.
   struct Parts {
-    vmm::Shim& shim;
+    vmm::TrapTable& shim;
     ProbedText& text;
     TracepointStore& store;
     DisplacedCode& displaced;

@@ -244,7 +244,7 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   TracepointTable table(machine_, shim_, kernel);
   ASSERT_TRUE(table.kexec_site());
   ASSERT_EQ(*table.kexec_site(), at(0x145)) << "after its ftrace site";
-  for (const GuestVirt place : {at(0x005), at(0x145)}) {
+  for (const GuestVirt place : {at(0x145), at(0x005)}) {
     const auto site = table.examine(place);
     ASSERT_TRUE(site) << site.error().message;
     ASSERT_TRUE(table.add(*site));
@@ -253,14 +253,15 @@ TEST_F(Tracepoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
   const GuestVirt slot = shim_.known.at(at(0x145));
   const auto& code = shim_.slots.at(slot);
 
-  ASSERT_EQ(code.size(), 2u + 7 + 5) << "what the shim says, lea, jmp rel32";
-  EXPECT_EQ(code[1], static_cast<std::byte>(slot.raw())) << "for where it stands";
-  EXPECT_EQ(code[2], std::byte{0x48});
+  constexpr std::size_t kNotice = vmm::TrapTable::kKexecNoticeBytes;
+  ASSERT_EQ(code.size(), kNotice + 7 + 5) << "what the shim says, lea, jmp rel32";
+  EXPECT_EQ(code[kNotice - 1], static_cast<std::byte>(slot.raw())) << "for where it stands";
+  EXPECT_EQ(code[kNotice], std::byte{0x48});
   std::int32_t displacement;
-  std::memcpy(&displacement, code.data() + 5, sizeof displacement);
-  EXPECT_EQ(slot.raw() + 9 + static_cast<std::uint64_t>(displacement), at(0x14c).raw())
+  std::memcpy(&displacement, code.data() + kNotice + 3, sizeof displacement);
+  EXPECT_EQ(slot.raw() + kNotice + 7 + static_cast<std::uint64_t>(displacement), at(0x14c).raw())
       << "the instruction is displaced to where it is, after that";
-  EXPECT_EQ(table.slots()[1].begin.raw(), slot.raw() + 2);
+  EXPECT_EQ(table.slots()[0].begin.raw(), slot.raw() + kNotice);
   EXPECT_EQ(shim_.slots.at(shim_.known.at(at(0x005))).size(), 6u) << "the others as ever";
 }
 

@@ -5,15 +5,17 @@
 
 #include "disasm/decoder.h"
 #include "vmm/arch/arch.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 namespace {
 
 using Code = std::span<const std::byte>;
 
-/// So many bytes may lie before the instruction: of Shim::kexec_notice() and Shim::fault_search().
-constexpr std::size_t kBefore[] = {0, vmm::Shim::kKexecNoticeBytes, vmm::Shim::kFaultSearchBytes};
+/// So many bytes may lie before the instruction: of TrapTable::kexec_notice() and
+/// Shim::fault_search().
+constexpr std::size_t kBefore[] = {0, vmm::TrapTable::kKexecNoticeBytes,
+                                   vmm::TrapTable::kFaultSearchBytes};
 
 bool is_in_slot(Code instruction, GuestVirt address, Code code, GuestVirt slot) {
   const auto moved = disasm::relocate(instruction, address, slot);

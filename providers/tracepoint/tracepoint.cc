@@ -15,9 +15,9 @@ namespace ringside::providers {
 
 /// In the order in which they need each other.
 struct TracepointTable::State {
-  State(vmm::Machine& of, vmm::Shim& with, guest_linux::Kernel& kernel);
+  State(vmm::Machine& of, vmm::TrapTable& with, guest_linux::Kernel& kernel);
 
-  vmm::Shim& shim;
+  vmm::TrapTable& shim;
   std::mutex lock;  // of all that other threads look at; not of `text` and `displaced`
   TracepointStore store;
   ProbedText text;
@@ -27,7 +27,7 @@ struct TracepointTable::State {
   JumpPlanner jumps;
 };
 
-TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, guest_linux::Kernel& kernel)
+TracepointTable::State::State(vmm::Machine& of, vmm::TrapTable& with, guest_linux::Kernel& kernel)
     : shim(with),
       store(with, displaced),
       text(of.memory(), store, kernel),
@@ -36,7 +36,7 @@ TracepointTable::State::State(vmm::Machine& of, vmm::Shim& with, guest_linux::Ke
       armed(of, kernel, {with, text, store, search}),
       jumps(kernel, {with, text, store, displaced, armed}) {}
 
-TracepointTable::TracepointTable(vmm::Machine& machine, vmm::Shim& shim,
+TracepointTable::TracepointTable(vmm::Machine& machine, vmm::TrapTable& shim,
                                  guest_linux::Kernel& kernel)
     : state_(std::make_unique<State>(machine, shim, kernel)) {}
 

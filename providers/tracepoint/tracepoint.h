@@ -29,14 +29,14 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/text/kprobes.h"
 #include "vmm/machine.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
 class TracepointTable {
  public:
   /// All must outlive it. Nothing is asked of `shim` before the first add().
-  TracepointTable(vmm::Machine& machine, vmm::Shim& shim, guest_linux::Kernel& kernel);
+  TracepointTable(vmm::Machine& machine, vmm::TrapTable& shim, guest_linux::Kernel& kernel);
   ~TracepointTable();
 
   /// Whether an int3 may stand here; the error (Unsupported) is the reason, for -l -v.
@@ -58,8 +58,8 @@ class TracepointTable {
   bool is_dropped(GuestVirt address) const;
   /// The place where the guest starts another kernel (kexec). Empty for a kernel that cannot; an
   /// error if no tracepoint can stand there. A tracepoint at this address also tells the shim that
-  /// the guest leaves its kernel (Shim::kexec_notice), before its instruction runs, and even if no
-  /// host listens.
+  /// the guest leaves its kernel (TrapTable::kexec_notice), before its instruction runs, and even
+  /// if no host listens.
   const Result<std::optional<GuestVirt>>& kexec_site() const;
   std::size_t size() const;
   /// Besides the slots there is one entry for each instruction that a jump has displaced, and one
@@ -97,7 +97,7 @@ class TracepointTable {
   Result<void> arm(vmm::PausedMachine& machine);
   /// Restores every armed byte that still is ours, except the one of searches_faults(). After it, a
   /// late trap resumes without firing. Tracepoints that could not be restored stay armed. If the
-  /// guest runs another kernel now, that is all of them (Shim::check_mapped).
+  /// guest runs another kernel now, that is all of them (TrapTable::check_mapped).
   Result<void> disarm(vmm::PausedMachine& machine);
   /// Whether a breakpoint stands at the kernel's search of its exception table (site_examiner.h).
   /// It must stay while somebody may be inside a slot: a missing page may take long to arrive. Then

@@ -24,7 +24,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
@@ -71,7 +71,8 @@ class TracepointStore final : public OriginalText::ReplacedText {
   using Which = std::function<bool(const Tracepoint&)>;
 
   /// Both must outlive it; `displaced` may be made after it.
-  TracepointStore(vmm::Shim& shim, DisplacedCode& displaced) : shim_(shim), displaced_(displaced) {}
+  TracepointStore(vmm::TrapTable& shim, DisplacedCode& displaced)
+      : shim_(shim), displaced_(displaced) {}
 
   bool are_there() const override { return !points_.empty(); }
   std::span<const std::byte> below(GuestVirt at) const override;
@@ -124,7 +125,7 @@ class TracepointStore final : public OriginalText::ReplacedText {
   void forget_dropped();
   void park(const Which& wanted);
 
-  vmm::Shim& shim_;
+  vmm::TrapTable& shim_;
   DisplacedCode& displaced_;
   std::deque<Tracepoint> points_;
   AddressIndex index_;

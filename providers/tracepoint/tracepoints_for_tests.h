@@ -17,6 +17,8 @@
 #include "vmm/inert_machine_for_tests.h"
 #include "vmm/linux/inert_kernel_for_tests.h"
 #include "vmm/linux/text/kprobe_fakes_for_tests.h"
+#include "vmm/shim/trap.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers::tracepoint_fakes {
 
@@ -80,7 +82,7 @@ class FakeMachine final : public vmm::InertMachine {
 /// Offsets of the guest's own tables.
 inline constexpr std::uint64_t kKprobeTable = 0x100000, kTextMutex = 0x100400, kKprobes = 0x101000;
 
-class FakeShim : public vmm::Shim {
+class FakeShim : public vmm::TrapTable {
  public:
   Result<GuestVirt> allocate_slot(std::size_t size) override {
     if (full) return fail(ErrorCode::Limit, "full");
@@ -106,8 +108,11 @@ class FakeShim : public vmm::Shim {
   }
   void disable_entry(GuestVirt address) override { entries.erase(address); }
   void note_arming() override { ++armings; }
-  std::vector<std::byte> kexec_notice(GuestVirt slot) override {
-    return {std::byte{0x90}, static_cast<std::byte>(slot.raw())};
+  Result<std::vector<std::byte>> kexec_notice(GuestVirt slot) override {
+    EXPECT_NE(used_, 0u) << "a shim is there once something has asked for a slot";
+    std::vector<std::byte> code(kKexecNoticeBytes, std::byte{0x90});
+    code.back() = static_cast<std::byte>(slot.raw());
+    return code;
   }
   Result<std::vector<std::byte>> fault_search(GuestVirt slot) override {
     searching.push_back(slot);
@@ -122,22 +127,9 @@ class FakeShim : public vmm::Shim {
     if (!mapped) return fail(ErrorCode::Invalid, "another kernel");
     return {};
   }
-  void activate() override {}
-  void deactivate() override {}
-  Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  Result<void> remove(vmm::PausedMachine&) override { return {}; }
   vmm::ShimPlace place() const override { return {kSlots, kSlotBytes, kSlots, kSlotBytes}; }
-  unsigned poll_share(const vmm::TrapHandlers&, vmm::PollShare) override { return 0; }
-  void set_doorbell(std::uint16_t) override {}
-  void answer(std::uint32_t, const vmm::TrapHandlers&) override {}
-  void heartbeat() override {}
-  bool quiescent() const override { return true; }
   vmm::TrapsUnderWay under_way() const override { return {}; }
   bool have_answers(const vmm::TrapsUnderWay&) const override { return true; }
-  vmm::ShimCounters counters() const override { return {}; }
-  bool contains(GuestVirt) const override { return false; }
-  std::optional<Registers> waiting(GuestVirt) const override { return {}; }
-  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
   std::uint64_t slot_room() const override { return room; }
   std::optional<GuestVirt> jump_entry() const override { return entry_of_jumps; }
 

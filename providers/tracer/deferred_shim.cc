@@ -133,39 +133,4 @@ Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine,
       [&](vmm::PausedMachine& paused) { return vmm::Shim::install(paused, place, facts); });
 }
 
-Result<vmm::Shim*> DeferredShim::shim() {
-  if (!shim_) shim_ = TRY(install_());
-  return shim_.get();
-}
-
-Result<GuestVirt> DeferredShim::allocate_slot(std::size_t size) {
-  vmm::Shim* real = TRY(shim());
-  return real->allocate_slot(size);
-}
-
-Result<void> DeferredShim::write_slot(GuestVirt slot, std::span<const std::byte> code) {
-  vmm::Shim* real = TRY(shim());
-  return real->write_slot(slot, code);
-}
-
-Result<std::vector<std::byte>> DeferredShim::fault_search(GuestVirt slot) {
-  vmm::Shim* real = TRY(shim());
-  return real->fault_search(slot);
-}
-
-Result<void> DeferredShim::add_fault(GuestVirt slot, GuestVirt place) {
-  vmm::Shim* real = TRY(shim());
-  return real->add_fault(slot, place);
-}
-
-Result<void> DeferredShim::add_entry(GuestVirt address, GuestVirt slot) {
-  vmm::Shim* real = TRY(shim());
-  return real->add_entry(address, slot);
-}
-
-Result<void> DeferredShim::enable_entries(std::span<const GuestVirt> addresses) {
-  vmm::Shim* real = TRY(shim());
-  return real->enable_entries(addresses);
-}
-
 }  // namespace ringside::providers

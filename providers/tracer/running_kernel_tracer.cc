@@ -79,7 +79,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   Result<void> arm() override {
     if (tracer_.table_.size() == 0) return {};
-    orphans_before_ = tracer_.shim_.counters().orphans;
+    orphans_before_ = tracer_.orphans();
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
     TRY(tracer_.points_.arm());
     began_ = true;
@@ -115,8 +115,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   KernelStatistics statistics() const override {
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
-            .misses = tracer_.shim_.counters().orphans - orphans_before_ +
-                      dispatcher_.counters().lost_returns,
+            .misses = tracer_.orphans() - orphans_before_ + dispatcher_.counters().lost_returns,
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .waits = dispatcher_.tally().histogram()};
@@ -359,7 +358,7 @@ bool RunningKernelTracer::take_out_shim() {
   {
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) return false;
-    if (const auto done = shim_.retire(*paused); !done) {
+    if (const auto done = shim_.installed()->retire(*paused); !done) {
       notice(done.error().message);
       return false;
     }
@@ -376,8 +375,9 @@ bool RunningKernelTracer::take_out_shim() {
 
 Result<void> RunningKernelTracer::leave() {
   auto* const stack_check = TRY(prepare_stack_check());
-  return remove_when_empty(machine_, kernel_, *stack_check, shim_.place(), kLeaveTries,
-                           [this](vmm::PausedMachine& paused) { return shim_.remove(paused); });
+  return remove_when_empty(
+      machine_, kernel_, *stack_check, shim_.place(), kLeaveTries,
+      [this](vmm::PausedMachine& paused) { return shim_.installed()->remove(paused); });
 }
 
 std::optional<std::string> RunningKernelTracer::panic() const {

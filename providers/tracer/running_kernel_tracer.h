@@ -57,6 +57,9 @@ class RunningKernelTracer final : public KernelTracer {
  private:
   class Trace;
 
+  std::uint64_t orphans() const {
+    return shim_.installed() != nullptr ? shim_.installed()->counters().orphans : 0;
+  }
   std::optional<std::string> panic() const;
   void tell_what_stays();
   bool take_out_shim();

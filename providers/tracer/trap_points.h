@@ -17,14 +17,14 @@
 #include "providers/dispatch/dispatch.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/machine.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::providers {
 
 class TrapPoints final : public ProbePoints {
  public:
   /// All must outlive it.
-  TrapPoints(vmm::Machine& machine, vmm::Shim& shim, TracepointTable& table)
+  TrapPoints(vmm::Machine& machine, vmm::TrapTable& shim, TracepointTable& table)
       : machine_(machine), shim_(shim), table_(table) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
@@ -69,7 +69,7 @@ class TrapPoints final : public ProbePoints {
   void release_bound();
 
   vmm::Machine& machine_;
-  vmm::Shim& shim_;
+  vmm::TrapTable& shim_;
   TracepointTable& table_;
   DispatchTable::Change bound_;  // and not armed yet
   bool is_without_ = false;      // tracing has begun without any point

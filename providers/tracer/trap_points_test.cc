@@ -78,7 +78,7 @@ class RunningMachine final : public vmm::InertMachine {
 };
 
 /// A shim whose vCPUs answer themselves. Its table is looked at by all.
-class TableShim final : public vmm::Shim {
+class TableShim final : public vmm::TrapTable {
  public:
   Result<GuestVirt> allocate_slot(std::size_t size) override {
     return GuestVirt(kSlots.raw() + std::exchange(used_, used_ + size));
@@ -117,27 +117,18 @@ class TableShim final : public vmm::Shim {
     return true;
   }
 
-  std::vector<std::byte> kexec_notice(GuestVirt) override { return {}; }
+  Result<std::vector<std::byte>> kexec_notice(GuestVirt) override {
+    return std::vector<std::byte>(kKexecNoticeBytes);
+  }
+  std::uint64_t slot_room() const override { return 0; }
+  std::optional<GuestVirt> jump_entry() const override { return std::nullopt; }
   Result<std::vector<std::byte>> fault_search(GuestVirt) override {
     return std::vector<std::byte>(kFaultSearchBytes);
   }
   Result<void> add_fault(GuestVirt, GuestVirt) override { return {}; }
   vmm::ShimState state() const override { return vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine&) const override { return {}; }
-  void activate() override {}
-  void deactivate() override {}
-  Result<void> retire(vmm::PausedMachine&) override { return {}; }
-  Result<void> remove(vmm::PausedMachine&) override { return {}; }
   vmm::ShimPlace place() const override { return {GuestVirt(0), 0}; }
-  unsigned poll_share(const vmm::TrapHandlers&, vmm::PollShare) override { return 0; }
-  void set_doorbell(std::uint16_t) override {}
-  void answer(std::uint32_t, const vmm::TrapHandlers&) override {}
-  void heartbeat() override {}
-  bool quiescent() const override { return true; }
-  vmm::ShimCounters counters() const override { return {}; }
-  bool contains(GuestVirt) const override { return false; }
-  std::optional<Registers> waiting(GuestVirt) const override { return {}; }
-  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
 
  private:
   std::uint64_t used_ = 0;

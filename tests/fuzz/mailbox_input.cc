@@ -113,7 +113,7 @@ class SharedData final : public TrapSink {
   std::array<std::byte, kShared> before_;
 };
 
-void set_up(InstalledShim& shim) {
+void set_up(Shim& shim) {
   for (unsigned n = 0; n < kTracepoints; n += 2) {
     const auto slot = shim.allocate_slot(32);
     CHECK(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
@@ -123,7 +123,7 @@ void set_up(InstalledShim& shim) {
   shim.activate();
 }
 
-void ask(const InstalledShim& shim, Word percpu) {
+void ask(const Shim& shim, Word percpu) {
   (void)shim.quiescent();
   (void)shim.counters();
   CHECK(!shim.contains(GuestVirt(kBase.raw() - 1)));
@@ -131,7 +131,7 @@ void ask(const InstalledShim& shim, Word percpu) {
   CHECK(!registers || registers->gs_base == percpu);
 }
 
-void host_step(InstalledShim& shim, SharedData& data, FuzzScript& script) {
+void host_step(Shim& shim, SharedData& data, FuzzScript& script) {
   const auto what = script.take<std::uint8_t>();
   switch (what % 8) {
     case 0: data.step(); break;
@@ -146,7 +146,7 @@ void host_step(InstalledShim& shim, SharedData& data, FuzzScript& script) {
 }
 
 /// A guest that scribbles over everything that it may write, while the host looks and answers.
-void race(InstalledShim& shim, SharedData& data, std::span<std::byte> boxes,
+void race(Shim& shim, SharedData& data, std::span<std::byte> boxes,
           std::span<const std::byte> noise) {
   constexpr unsigned kLooks = 32;
   std::atomic<bool> over = noise.empty();
@@ -177,8 +177,8 @@ std::size_t serve_mailboxes(std::span<const std::byte> input) {
   FuzzScript script(input);
   PlainRegion region(script.take<std::uint8_t>() % 2 == 0 ? Reach::Mapped : Reach::Copied);
   std::memcpy(region.bytes().data(), shim_image, shim_image_size);
-  InstalledShim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,
-                     PlainRegion::gate());
+  Shim shim(region.memory(), region.layout(), kBase, 1 + script.take<std::uint8_t>() % 4,
+            PlainRegion::gate());
   set_up(shim);
   const auto bytes = region.bytes().subspan(region.layout().data);
   SharedData data(bytes, script);

@@ -1,7 +1,7 @@
 // The words of struct shim_control that tell the shim how to wait and whom to ring (guest-shim/
 // mailbox_abi.h), and the heartbeat that tells it that we live. A word is written only if it still
 // has the value that we wrote last, and only while the shim is there.
-// Used by InstalledShim and its parts. Does not: write the timeout (ShimPresence), or count.
+// Used by Shim and its parts. Does not: write the timeout (ShimPresence), or count.
 // Threads: beat(), set_doorbell() and may_have_timed_out() on any; all else one at a time.
 // Fire context: beat() and may_have_timed_out() yes, everything else no.
 #pragma once
@@ -19,10 +19,10 @@ class ControlWords {
  public:
   ControlWords(ShimRegion& region, ShimPresence& presence) : region_(region), presence_(presence) {}
 
-  /// Shim::activate(), with a heartbeat.
+  /// Mailboxes::activate(), with a heartbeat.
   void activate();
   void deactivate();
-  /// Shim::heartbeat(). A count that is not ours tells that the shim is not there any more.
+  /// Mailboxes::heartbeat(). A count that is not ours tells that the shim is not there any more.
   void beat();
   void set_doorbell(std::uint16_t port);
   void note_arming();

@@ -9,7 +9,7 @@
 // paced: after an answer, the next look waits about as long as the guest took the last times to
 // trap again.
 //
-// Used by InstalledShim, one for each thread that polls. Fire context: yes.
+// Used by Shim, one for each thread that polls. Fire context: yes.
 #pragma once
 
 #include <algorithm>

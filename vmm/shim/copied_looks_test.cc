@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::vmm {
 namespace {
@@ -149,7 +149,7 @@ class CopiedTraps : public testing::Test {
   const ShimLayout layout_;
   std::shared_ptr<OthersBytes> others_;
   GuestMemory memory_;
-  InstalledShim shim_;
+  Shim shim_;
   Evaluation evaluation_;
   const TrapHandlers handlers_{evaluation_};
   std::vector<std::uint64_t> seen_;

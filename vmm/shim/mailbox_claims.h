@@ -1,6 +1,6 @@
 // The claims that the host has taken and answered, for each mailbox. If two threads find the same
 // claim, only one serves it. Together with the heads, they also tell which traps still wait.
-// Used by InstalledShim and its parts. Does not: copy mailboxes, or write to them.
+// Used by Shim and its parts. Does not: copy mailboxes, or write to them.
 // Threads: every function from any. Fire context: yes, but for under_way(), have_answers() and
 // quiescent().
 #pragma once
@@ -11,9 +11,9 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/shim/mailbox_words.h"
-#include "vmm/shim/shim.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::vmm {
 
@@ -48,7 +48,7 @@ class MailboxClaims {
   /// Whether the last trap that was served there was given up by the guest meanwhile: it has fired,
   /// and is among the orphans.
   bool is_fired_late(unsigned mailbox) const;
-  /// See Shim::under_way().
+  /// See TrapTable::under_way().
   TrapsUnderWay under_way() const;
   bool have_answers(const TrapsUnderWay& traps) const;
   bool quiescent() const;

@@ -2,7 +2,7 @@
 // copied and traps follow each other closely, it copies everything that a trap needs at once
 // (copied_looks.h). Most machines use few mailboxes, so mailboxes that were never in use are read
 // seldom.
-// Used by InstalledShim. Does not: serve a trap itself (TrapServer).
+// Used by Shim. Does not: serve a trap itself (TrapServer).
 // Threads: poll() on any, one for each share. Fire context: yes.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "vmm/shim/control_words.h"
 #include "vmm/shim/copied_looks.h"
 #include "vmm/shim/mailbox_claims.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/mailboxes.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/trap_server.h"
@@ -28,7 +28,7 @@ class MailboxPoller {
   MailboxPoller(const ShimRegion& region, const ShimPresence& presence, const ControlWords& control,
                 const MailboxClaims& claims, TrapServer& traps, unsigned vcpus);
 
-  /// Shim::poll_share().
+  /// Mailboxes::poll_share().
   unsigned poll(const TrapHandlers& handlers, PollShare share);
 
  private:

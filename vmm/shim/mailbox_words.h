@@ -1,4 +1,4 @@
-// Decodes the words of a mailbox, for the parts of InstalledShim. Fire context: yes.
+// Decodes the words of a mailbox, for the parts of Shim. Fire context: yes.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/arch/arch.h"
-#include "vmm/shim/shim.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/shim/trap.h"
 
 namespace ringside::vmm {
 

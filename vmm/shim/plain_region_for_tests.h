@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::vmm {
 

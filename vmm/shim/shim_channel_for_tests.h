@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "vmm/shim/fake_guest_for_tests.h"
-#include "vmm/shim/installed_shim.h"
 #include "vmm/shim/plain_region_for_tests.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::vmm::shim_fakes {
 
@@ -71,7 +71,7 @@ class ShimChannel : public testing::TestWithParam<Reach> {
   }
 
   PlainRegion region_;
-  InstalledShim shim_;
+  Shim shim_;
   GuestVirt slot_;
   Recorder sink_;
   RecordingWatch watch_{sink_};

@@ -268,8 +268,8 @@ TEST(ShimChannelCopy, FiresNoTrapWhoseMailboxChangesWhileItIsCopied) {
   const ShimLayout layout = *layout_shim(kLow);
   constexpr unsigned kFar = SHIM_NEAR_MAILBOXES;  // with its head on one page, its box on the next
   static_assert(SHIM_BOX_AT(kFar) % SHIM_PAGE == 0);
-  InstalledShim shim(guest.memory(), layout, GuestVirt(0xffffffff9f000000), kFar + 1,
-                     {.at = GuestPhys(0x10000), .bytes = {}, .ours = {}});
+  Shim shim(guest.memory(), layout, GuestVirt(0xffffffff9f000000), kFar + 1,
+            {.at = GuestPhys(0x10000), .bytes = {}, .ours = {}});
   ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
   std::byte* data = guest.ram().data() + layout.place.raw() + layout.data;
   auto& head = *reinterpret_cast<shim_head*>(data + SHIM_HEAD_AT(kFar));
@@ -320,7 +320,7 @@ TEST_P(ShimChannel, StartsInactiveAndBeatsForward) {
 }
 
 /// After it, nothing of the region may change whatever is asked of the shim.
-void expect_left_alone(InstalledShim& shim, std::span<const std::byte> region,
+void expect_left_alone(Shim& shim, std::span<const std::byte> region,
                        const TrapHandlers& handlers) {
   const std::vector<std::byte> before(region.begin(), region.end());
   const ShimCounters counted = shim.counters();
@@ -365,7 +365,7 @@ TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   for (const auto& [at, size] : changes) {
     PlainRegion region(GetParam());
     const auto all = region.bytes();
-    InstalledShim shim(region.memory(), region.layout(), kBase, 2, PlainRegion::gate());
+    Shim shim(region.memory(), region.layout(), kBase, 2, PlainRegion::gate());
     ASSERT_TRUE(shim.add_entry(kText, *shim.allocate_slot(8)));
     shim.activate();
     std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(at), size, std::byte{0x5a});

@@ -11,7 +11,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/numbers.h"
-#include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim.h"
 #include "vmm/shim/shim_image.h"
 #include "vmm/shim/shim_mapping.h"
 #include "vmm/shim/shim_region.h"
@@ -199,8 +199,8 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   own(header, machine);
   TRY(fill_region(memory, header, layout));
   TRY(open(memory, registers, mapping, saved));
-  return std::make_unique<InstalledShim>(memory, layout, home, machine.vcpu_count(), saved, mapping,
-                                         std::vector<OccupiedSlots>(), how_it_runs(machine));
+  return std::make_unique<Shim>(memory, layout, home, machine.vcpu_count(), saved, mapping,
+                                std::vector<OccupiedSlots>(), how_it_runs(machine));
 }
 
 /// The code in the region is ours to the byte, and tasks may return through the slots that stay, so
@@ -230,8 +230,8 @@ Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
   if (!filled) return fail(ErrorCode::Io, "the old stub's memory cannot be written");
   ShimMapping mapping = *mapping_;
   TRY(open(memory, registers, mapping, saved));
-  return std::make_unique<InstalledShim>(memory, layout_, home_, machine.vcpu_count(), saved,
-                                         mapping, std::move(*occupied), how_it_runs(machine));
+  return std::make_unique<Shim>(memory, layout_, home_, machine.vcpu_count(), saved, mapping,
+                                std::move(*occupied), how_it_runs(machine));
 }
 
 }  // namespace ringside::vmm

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vmm/shim/fake_guest_for_tests.h"
-#include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim.h"
 
 namespace ringside::vmm {
 namespace {

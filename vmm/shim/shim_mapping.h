@@ -17,7 +17,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/page_walk.h"
-#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_image.h"
 #include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {

@@ -2,7 +2,7 @@
 // that it leaves its kernel, the timeout that we wrote, the gate, and the header. If guest RAM is
 // mapped here, it reads in place; otherwise it copies. Once the shim is gone, it stays gone. At the
 // end of tracing this also gives the gate back to the kernel.
-// Used by InstalledShim and its parts, which ask before each write (for an exception see kSeenFor).
+// Used by Shim and its parts, which ask before each write (for an exception see kSeenFor).
 // Does not: write to mailboxes, table or slots. Threads: every function from any, but for those of
 // a paused machine.
 // Fire context: yes, but for those of a paused machine.
@@ -19,9 +19,9 @@
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
 #include "vmm/shim/copied_looks.h"
-#include "vmm/shim/shim.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/shim/trap_table.h"
 
 namespace ringside::vmm {
 
@@ -66,7 +66,7 @@ class ShimPresence {
   /// not there any more.
   [[nodiscard]] bool look_ahead(CopiedLooks& looks, unsigned mailboxes) const;
 
-  /// Shim::check_mapped().
+  /// TrapTable::check_mapped().
   Result<void> check_mapped(PausedMachine& machine) const;
   /// Invalid when the guest has changed the gate, or where that lay is something else.
   Result<void> check_gate(PausedMachine& machine) const;

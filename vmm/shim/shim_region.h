@@ -4,7 +4,7 @@
 // memory that belongs to another kernel now (kexec). In mapped memory that is one compare-and-swap.
 // With copies it is a read and then a write, or only a write if the word was read just before.
 // end_with() makes the last write.
-// Used by InstalledShim and its parts.
+// Used by Shim and its parts.
 // Threads: every function from any.
 // Fire context: yes; by copies each is a system call or two.
 #pragma once

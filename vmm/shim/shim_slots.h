@@ -1,6 +1,6 @@
 // The slots of a shim: where the next slot begins, and in which slot an address lies. Slots that
 // were in use when the shim was taken over are never handed out.
-// Used by InstalledShim and its parts. Does not: know what lies in a slot, or give one back.
+// Used by Shim and its parts. Does not: know what lies in a slot, or give one back.
 // Threads: slot_at() on any; all else by one at a time, beside it.
 // Fire context: slot_at() yes, everything else no.
 #pragma once
@@ -36,15 +36,15 @@ class ShimSlots {
   ShimSlots(ShimRegion& region, const ShimPresence& presence, const ShimLayout& layout,
             GuestVirt base, std::vector<OccupiedSlots> occupied);
 
-  /// Shim::allocate_slot().
+  /// TrapTable::allocate_slot().
   Result<GuestVirt> allocate(std::size_t size);
   /// Aligned: the guest reads them and never writes there. An offset from the header.
   Result<std::uint64_t> allocate_words(std::size_t words);
-  /// Shim::slot_room().
+  /// TrapTable::slot_room().
   std::uint64_t room() const { return layout_.slots_bytes - slot_bytes_; }
   /// Whether the address lies where slots were handed out.
   bool contains(GuestVirt slot) const;
-  /// Shim::write_slot().
+  /// TrapTable::write_slot().
   Result<void> write(GuestVirt slot, std::span<const std::byte> code);
   /// The slot in which an offset from the header lies; empty before the first one.
   std::optional<SlotExtent> slot_at(std::uint64_t offset) const;

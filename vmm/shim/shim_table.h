@@ -1,6 +1,6 @@
 // The table by which the shim finds a tracepoint's slot (guest-shim/mailbox_abi.h). The host keeps
 // its own copy of the table and never trusts the shared one. The copy holds each entry as it is
-// while it is enabled. Used by InstalledShim and its parts. Does not: write int3s, or know more of
+// while it is enabled. Used by Shim and its parts. Does not: write int3s, or know more of
 // a slot than its offset. Threads: knows() and tracepoint_in() on any; all else by one at a time,
 // beside them.
 // Fire context: knows() and tracepoint_in() yes, everything else no.
@@ -35,9 +35,9 @@ class ShimTable {
   Result<std::optional<Bucket>> insert(GuestVirt address, std::uint64_t slot_offset);
   /// Writes the bucket's entry, disabled.
   Result<void> publish(Bucket bucket);
-  /// Shim::enable_entries().
+  /// TrapTable::enable_entries().
   Result<void> enable(std::span<const GuestVirt> addresses);
-  /// Shim::disable_entry().
+  /// TrapTable::disable_entry().
   void disable(GuestVirt address);
 
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/base/bytes.h"
@@ -44,6 +45,26 @@ std::vector<std::byte> fault_search_code(GuestVirt slot, GuestVirt first) {
   auto code = copy_of(shim_fault_search);
   patch(code, slot, SHIM_FAULT_SEARCH_FIRST_END, 0, first);
   return code;
+}
+
+Result<std::uint64_t> FaultList::first_offset() {
+  if (!first_) first_ = TRY(slots_.allocate_words(1));
+  return *first_;
+}
+
+Result<GuestVirt> FaultList::first() {
+  return base_.wrapping_add(TRY(first_offset()));
+}
+
+Result<void> FaultList::add(GuestVirt slot, GuestVirt place) {
+  static_assert(SHIM_FAULT_NEXT == 0 && SHIM_FAULT_SLOT == 8 && SHIM_FAULT_PLACE == 16);
+  const std::uint64_t first = TRY(first_offset());
+  const std::uint64_t here = TRY(slots_.allocate_words(3));
+  if (presence_.state() != ShimState::There) return region_gone();
+  const std::uint64_t words[] = {newest_, slot.raw(), place.raw()};
+  if (!region_.write(here, std::as_bytes(std::span(words)))) return region_gone();
+  std::uint64_t expected = std::exchange(newest_, base_.wrapping_add(here).raw());
+  return region_.replace(first, expected, newest_) ? Result<void>() : region_gone();
 }
 
 }  // namespace ringside::vmm

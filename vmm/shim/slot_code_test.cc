@@ -1,5 +1,5 @@
 // The code of special slots, to the byte: a guest runs it in its kernel. The search is run by
-// fault_list_test.cc.
+// fault_search_test.cc.
 #include "vmm/shim/slot_code.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(SlotCode, AFaultSearchBeginsAtAWordThatLiesAfterIt) {
                       0x9d,                             // 29: popfq
                       0x58,                             // 30: pop rax
                   }));
-  EXPECT_EQ(code.size(), Shim::kFaultSearchBytes);
+  EXPECT_EQ(code.size(), TrapTable::kFaultSearchBytes);
 }
 
 }  // namespace

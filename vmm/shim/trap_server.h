@@ -1,5 +1,5 @@
 // Serves one trap: copies its mailbox, takes its claim, hands it to its handlers, and writes the
-// answer. A vCPU stands still until then. Used by MailboxPoller and InstalledShim. Does not: look
+// answer. A vCPU stands still until then. Used by MailboxPoller and Shim. Does not: look
 // for traps, or know what a tracepoint is for. Threads: every function from any, beside each other.
 // Fire context: yes.
 #pragma once
@@ -11,7 +11,6 @@
 
 #include "vmm/shim/copied_looks.h"
 #include "vmm/shim/mailbox_claims.h"
-#include "vmm/shim/shim.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/shim_table.h"
@@ -33,14 +32,14 @@ class TrapServer {
     kexec_site_.store(address.raw(), std::memory_order_relaxed);
   }
 
-  /// Shim::answer().
+  /// Mailboxes::answer().
   void answer(std::uint32_t mailbox, const TrapHandlers& handlers);
   /// Serves the trap whose head this is, from a copy made now.
   void serve(unsigned mailbox, std::uint64_t head, const TrapHandlers& handlers);
   /// Serves it from a copy that was made by a look that began at `looked`.
   void serve_copy(unsigned mailbox, const MailboxCopy& box, const TrapHandlers& handlers,
                   LookTime looked);
-  /// Shim::waiting().
+  /// Mailboxes::waiting().
   std::optional<Registers> waiting(GuestVirt percpu_base) const;
 
   /// How many named no tracepoint of ours.

@@ -1,17 +1,17 @@
-#include "vmm/shim/installed_shim.h"
+#include "vmm/shim/shim.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "vmm/shim/jump_record.h"
-#include "vmm/shim/slot_code.h"
 
 namespace ringside::vmm {
 
-InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base,
-                             unsigned vcpus, SavedGate gate, std::optional<ShimMapping> mapping,
-                             std::vector<OccupiedSlots> occupied, ShimPresence::GuestRuns runs)
+Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsigned vcpus,
+           SavedGate gate, std::optional<ShimMapping> mapping, std::vector<OccupiedSlots> occupied,
+           ShimPresence::GuestRuns runs)
     : layout_(layout),
       base_(base),
       region_(memory, layout.place, layout.bytes, layout.data),
@@ -23,12 +23,11 @@ InstalledShim::InstalledShim(GuestMemory& memory, const ShimLayout& layout, Gues
       claims_(region_, presence_),
       traps_(region_, presence_, table_, claims_),
       poller_(region_, presence_, control_, claims_, traps_, vcpus),
-      counters_(region_, presence_, claims_, traps_),
       mapping_(mapping) {
   control_.beat();
 }
 
-Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
+Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
   if (!ShimTable::has_key(address) || !slots_.contains(slot)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
@@ -40,24 +39,24 @@ Result<void> InstalledShim::add_entry(GuestVirt address, GuestVirt slot) {
   return table_.publish(*added);
 }
 
-std::vector<std::byte> InstalledShim::kexec_notice(GuestVirt slot) {
+Result<std::vector<std::byte>> Shim::kexec_notice(GuestVirt slot) {
   kexec_slot_ = slot;
   return kexec_notice_code(slot, base_.wrapping_add(layout_.data));
 }
 
-Result<std::vector<std::byte>> InstalledShim::fault_search(GuestVirt slot) {
+Result<std::vector<std::byte>> Shim::fault_search(GuestVirt slot) {
   return fault_search_code(slot, TRY(faults_.first()));
 }
 
-Result<void> InstalledShim::retire(PausedMachine& machine) {
+Result<void> Shim::retire(PausedMachine& machine) {
   control_.deactivate();
   TRY(presence_.check_mapped(machine));
   TRY(presence_.check_gate(machine));
-  (void)counters_.read();  // the last ones; without its gate it is not known as ours any more
+  (void)counters();  // the last ones; without its gate it is not known as ours any more
   return presence_.retire(machine);
 }
 
-Result<void> InstalledShim::remove(PausedMachine& machine) {
+Result<void> Shim::remove(PausedMachine& machine) {
   if (!mapping_ || presence_.state() != ShimState::Retired) {
     return fail(ErrorCode::Invalid, "the shim is still in use");
   }
@@ -66,8 +65,40 @@ Result<void> InstalledShim::remove(PausedMachine& machine) {
   return clear_region(machine, layout_, slots_.used_bytes());
 }
 
+/// Those that the guest keeps in its mailboxes and control words, and our own. Of a shim that is
+/// gone, what was read last.
+ShimCounters Shim::counters() const {
+  const ShimCounters now = sum_counters();
+  const std::lock_guard lock(counters_lock_);
+  // Looked at after the words were read: of another kernel's memory none counts.
+  if (presence_.state() == ShimState::There) {
+    const std::uint64_t told = counters_.orphans;
+    counters_ = now;
+    counters_.orphans = std::max(now.orphans, told);
+  }
+  return counters_;
+}
+
+ShimCounters Shim::sum_counters() const {
+  ShimCounters sum;
+  std::uint64_t fired_late = traps_.fired_late();
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) {
+    sum.firings += region_.load(region_.head_at(i)) / SHIM_CLAIM;
+    sum.orphans += region_.load(region_.box_at(i) + SHIM_BOX_ORPHANS);
+    fired_late += claims_.is_fired_late(i) ? 1 : 0;
+    sum.late += region_.load(region_.box_at(i) + SHIM_BOX_LATE);
+  }
+  const std::uint64_t overflows = region_.load(region_.control_at(SHIM_CONTROL_OVERFLOWS));
+  sum.firings += overflows;
+  sum.orphans += overflows;
+  sum.orphans -= std::min(sum.orphans, fired_late);  // the guest may say anything
+  sum.foreign = region_.load(region_.control_at(SHIM_CONTROL_FOREIGN));
+  sum.rejected = traps_.rejected();
+  return sum;
+}
+
 /// An entry need not lead to the slot's first byte.
-std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
+std::optional<GuestVirt> Shim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
   const auto slot = slots_.slot_at(pc.offset_from(base_));
   if (!slot) return std::nullopt;
@@ -76,7 +107,7 @@ std::optional<GuestVirt> InstalledShim::displaced_from(GuestVirt pc) const {
 }
 
 /// The tracepoint whose jump's record stands at this offset; empty where none does.
-std::optional<GuestVirt> InstalledShim::jumped_from(std::uint64_t offset) const {
+std::optional<GuestVirt> Shim::jumped_from(std::uint64_t offset) const {
   JumpRecord::Bytes bytes;
   if (!region_.memory().read(region_.place().wrapping_add(offset), bytes)) return std::nullopt;
   const auto record = JumpRecord::decode(bytes, base_.wrapping_add(offset), *jump_entry());

@@ -20,7 +20,7 @@ class FaultsInSlots : public ShimChannel {};
 
 INSTANTIATE_TEST_SUITE_P(Every, FaultsInSlots, kEveryReach, reach_name);
 
-/// The code of Shim::fault_search() with a list of ours, as a function of its first argument.
+/// The code of TrapTable::fault_search() with a list of ours, as a function of its first argument.
 class RunnableSearch {
  public:
   RunnableSearch(std::span<const std::byte> code, std::uint64_t first)
@@ -51,10 +51,10 @@ class RunnableSearch {
 };
 
 TEST_P(FaultsInSlots, AreSearchedByTheInstructionsOwnPlace) {
-  const auto search = shim_.allocate_slot(Shim::kFaultSearchBytes);
+  const auto search = shim_.allocate_slot(TrapTable::kFaultSearchBytes);
   const auto code = shim_.fault_search(*search);
   ASSERT_TRUE(code);
-  ASSERT_EQ(code->size(), Shim::kFaultSearchBytes);
+  ASSERT_EQ(code->size(), TrapTable::kFaultSearchBytes);
   for (const std::uint64_t n : {1, 2, 3}) {
     ASSERT_TRUE(shim_.add_fault(GuestVirt(slot_.raw() + n), GuestVirt(kText.raw() + n)));
   }

@@ -1,0 +1,89 @@
+// The half of the shim that arming uses: slots for displaced code, and the table that leads from a
+// tracepoint to its slot. Used by the tracepoint table and what arms it. Does not: write int3s,
+// decode instructions, or decide where a tracepoint may stand.
+//
+// Fire context: state() yes; everything else no. Threads: state() and under_way() on any; all else
+// on one at a time, also while traps are served.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim_layout.h"
+
+namespace ringside::vmm {
+
+/// A snapshot of the mailboxes whose traps had begun and had no answer.
+using TrapsUnderWay = std::vector<std::uint64_t>;
+
+/// The state of a shim in the guest's memory.
+enum class ShimState : std::uint8_t {
+  There,
+  GuestLeft,    // the guest has started another kernel
+  Overwritten,  // something else is in the region
+  Retired,      // by Shim::retire()
+};
+
+class TrapTable {
+ public:
+  virtual ~TrapTable() = default;
+
+  /// Takes `size` bytes of slot space; returns their address in the guest. Limit when there is none
+  /// left. Slot space is never reused while one tracer has the shim, nor is what somebody was
+  /// inside of when it got it.
+  virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
+  /// How many bytes are left for slots.
+  virtual std::uint64_t slot_room() const = 0;
+  /// Fills a slot; only before an entry leads to it.
+  virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
+  /// Adds an entry: once it is enabled, a trap at `address` resumes in `slot`. Until then an int3
+  /// there is the guest's own. Other threads may serve traps meanwhile. The address may have a
+  /// disabled entry already, with the same slot or another one.
+  virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+  /// From now on int3s at these addresses, which have entries, resume at their slots. In the pause
+  /// in which they are written, before them.
+  virtual Result<void> enable_entries(std::span<const GuestVirt> addresses) = 0;
+  /// From now on an int3 at `address` goes to the guest's own handler. For code that the guest has
+  /// changed, whose slot holds an old instruction. Others may serve traps meanwhile.
+  virtual void disable_entry(GuestVirt address) = 0;
+  /// Call it after entries are enabled and before their int3s are written. A trap that began
+  /// earlier and found its entry disabled then looks it up again.
+  virtual void note_arming() = 0;
+
+  /// The address that the record of a jump calls (vmm/shim/jump_record.h); empty before there is a
+  /// shim.
+  virtual std::optional<GuestVirt> jump_entry() const = 0;
+  /// Code for the beginning of the slot at `slot`, before its instruction. It tells the host that
+  /// the guest leaves its kernel, and lets all later traps resume at once. It changes no register
+  /// and no flag. kKexecNoticeBytes long.
+  virtual Result<std::vector<std::byte>> kexec_notice(GuestVirt slot) = 0;
+  /// Code for the beginning of the slot at `slot`, for the function that searches the kernel's
+  /// exception table. If the function's first argument is a slot of add_fault(), the code replaces
+  /// it by the instruction's own address. It needs no host, and changes no other register and no
+  /// flag. kFaultSearchBytes long.
+  static constexpr std::size_t kKexecNoticeBytes = SHIM_KEXEC_NOTICE_BYTES,
+                               kFaultSearchBytes = SHIM_FAULT_SEARCH_BYTES;
+  virtual Result<std::vector<std::byte>> fault_search(GuestVirt slot) = 0;
+  /// The instruction at `slot` may fault, and the kernel knows how to mend that at `place`.
+  virtual Result<void> add_fault(GuestVirt slot, GuestVirt place) = 0;
+
+  virtual ShimPlace place() const = 0;
+  /// A state other than There is final; nothing is written to the region from then on.
+  virtual ShimState state() const = 0;
+  /// Invalid unless the guest runs the kernel that the shim was put into: its page tables lead to
+  /// the shim. Asked of vCPU 0, through which text is written, and of all once there is doubt.
+  virtual Result<void> check_mapped(PausedMachine& machine) const = 0;
+  /// The traps that need an answer now; of a paused guest, all that began before. Any thread.
+  virtual TrapsUnderWay under_way() const = 0;
+  /// Whether each of them has its answer or has gone on without one.
+  virtual bool have_answers(const TrapsUnderWay& traps) const = 0;
+};
+
+}  // namespace ringside::vmm
