@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_copier.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 
@@ -30,7 +30,7 @@ class ControlWords {
   bool may_have_timed_out() const;
 
  private:
-  using Clock = CopiedLooks::Clock;
+  using Clock = MailboxCopier::Clock;
 
   ShimRegion& region_;
   ShimPresence& presence_;

@@ -26,7 +26,7 @@ MailboxPoller::MailboxPoller(const ShimRegion& region, const ShimPresence& prese
       traps_(traps),
       scan_limit_(std::clamp(vcpus, 1u, SHIM_MAILBOXES)) {
   for (unsigned n = 0; !region_.is_mapped() && n < scan_limit_; ++n) {
-    looks_.push_back(std::make_unique<CopiedLooks>(region_.memory()));
+    looks_.push_back(std::make_unique<MailboxCopier>(region_.memory()));
   }
 }
 
@@ -43,7 +43,7 @@ unsigned MailboxPoller::poll(const TrapHandlers& handlers, PollShare share) {
   const bool full = polls % kFullScanEvery == kFullScanEvery - 1;
   const Pass pass{share, usual, full ? SHIM_MAILBOXES : usual};
   if (share.index < looks_.size()) {
-    CopiedLooks& looks = *looks_[share.index];
+    MailboxCopier& looks = *looks_[share.index];
     const std::unique_lock turn(looks.turn(), std::try_to_lock);
     if (turn.owns_lock()) return poll_ahead(handlers, pass, looks);
   }
@@ -74,7 +74,7 @@ unsigned MailboxPoller::poll_heads(const TrapHandlers& handlers, const Pass& pas
 /// By copies: at first at the heads alone, then, while traps come one after the other, at all that
 /// a trap needs in one call.
 unsigned MailboxPoller::poll_ahead(const TrapHandlers& handlers, const Pass& pass,
-                                   CopiedLooks& looks) {
+                                   MailboxCopier& looks) {
   unsigned served = 0;
   looks.wait_for_next();
   const bool alone = !looks.expects_traps() || pass.limit > pass.usual;
@@ -97,7 +97,7 @@ bool MailboxPoller::is_any_raised(const Pass& pass) {
 /// still stands there. Of one that has begun meanwhile the box may have been copied before the
 /// head.
 unsigned MailboxPoller::serve_looked_at(const TrapHandlers& handlers, const Pass& pass,
-                                        CopiedLooks& looks) {
+                                        MailboxCopier& looks) {
   const bool at_risk = control_.may_have_timed_out();
   const ReadAhead::Scope reads(looks.reads());
   unsigned served = 0;

@@ -68,12 +68,12 @@ ShimState ShimPresence::look() const {
 
 ShimState ShimPresence::look_by_copies() const {
   CopiedLook look;
-  const LookTime begun = CopiedLooks::Clock::now();
+  const CopyTime begun = MailboxCopier::Clock::now();
   if (!region_.memory().read_each(look.parts(layout_, gate_.at))) return ShimState::Overwritten;
   return verdict(look, begun);
 }
 
-ShimState ShimPresence::verdict(const CopiedLook& look, LookTime begun) const {
+ShimState ShimPresence::verdict(const CopiedLook& look, CopyTime begun) const {
   const std::uint64_t left = look.words[SHIM_CONTROL_LEFT / 8];
   if (left == 1) return ShimState::GuestLeft;
   const bool ours = left == 0 && look.words[SHIM_CONTROL_TIMEOUT / 8] == timeout_ &&
@@ -83,14 +83,14 @@ ShimState ShimPresence::verdict(const CopiedLook& look, LookTime begun) const {
   return ShimState::There;
 }
 
-bool ShimPresence::keep_verdict(const CopiedLook& look, LookTime begun) const {
+bool ShimPresence::keep_verdict(const CopiedLook& look, CopyTime begun) const {
   const ShimState now = verdict(look, begun);
   if (now != ShimState::There) state_.store(now, std::memory_order_relaxed);
   return now == ShimState::There;
 }
 
 bool ShimPresence::was_just_seen() const {
-  return CopiedLooks::Clock::now() - seen_.load(std::memory_order_relaxed) < kSeenFor;
+  return MailboxCopier::Clock::now() - seen_.load(std::memory_order_relaxed) < kSeenFor;
 }
 
 bool ShimPresence::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const {
@@ -100,12 +100,12 @@ bool ShimPresence::copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCop
     return region_.copy_mailbox(mailbox, head, box) && (!look_too || state() == ShimState::There);
   }
   CopiedLook look;
-  const LookTime begun = CopiedLooks::Clock::now();
+  const CopyTime begun = MailboxCopier::Clock::now();
   if (!region_.copy_mailbox(mailbox, head, box, look.parts(layout_, gate_.at))) return false;
   return keep_verdict(look, begun);
 }
 
-bool ShimPresence::look_ahead(CopiedLooks& looks, unsigned mailboxes) const {
+bool ShimPresence::look_ahead(MailboxCopier& looks, unsigned mailboxes) const {
   CopiedLook look;
   const auto parts = look.parts(layout_, gate_.at);
   const bool just_seen = was_just_seen();

@@ -18,7 +18,7 @@
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
-#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_copier.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/trap_table.h"
@@ -64,7 +64,7 @@ class ShimPresence {
   [[nodiscard]] bool copy_mailbox(unsigned mailbox, std::uint64_t head, MailboxCopy& box) const;
   /// Lets `looks` look at the first mailboxes, and looks by the same call. False once the shim is
   /// not there any more.
-  [[nodiscard]] bool look_ahead(CopiedLooks& looks, unsigned mailboxes) const;
+  [[nodiscard]] bool look_ahead(MailboxCopier& looks, unsigned mailboxes) const;
 
   /// TrapTable::check_mapped().
   Result<void> check_mapped(PausedMachine& machine) const;
@@ -74,7 +74,7 @@ class ShimPresence {
   Result<void> retire(PausedMachine& machine);
 
  private:
-  using LookTime = CopiedLooks::Clock::time_point;
+  using CopyTime = MailboxCopier::Clock::time_point;
   using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
   /// The places that look() looks at, to be read by one call.
   struct CopiedLook {
@@ -94,9 +94,9 @@ class ShimPresence {
   ShimState look() const;
   ShimState look_by_copies() const;
   /// Notes when it was there.
-  ShimState verdict(const CopiedLook& look, LookTime begun) const;
+  ShimState verdict(const CopiedLook& look, CopyTime begun) const;
   /// The same, and keeps the result for good. Returns whether the shim is there.
-  bool keep_verdict(const CopiedLook& look, LookTime begun) const;
+  bool keep_verdict(const CopiedLook& look, CopyTime begun) const;
   bool has_header() const;
   void give_up_ownership();
 
@@ -108,7 +108,7 @@ class ShimPresence {
   const std::span<const std::byte> gate_mapping_;  // changes at any time; none by copies
   HeaderWords header_{};
   mutable std::atomic<ShimState> state_{ShimState::There};
-  mutable std::atomic<LookTime> seen_{};  // when a look by copies last saw the shim there
+  mutable std::atomic<CopyTime> seen_{};  // when a look by copies last saw the shim there
 };
 
 }  // namespace ringside::vmm

@@ -9,8 +9,8 @@
 namespace ringside::vmm {
 
 /// Only where memory is copied does it matter how old a copy is.
-TrapServer::LookTime TrapServer::look_time() const {
-  return region_.is_mapped() ? LookTime() : CopiedLooks::Clock::now();
+TrapServer::CopyTime TrapServer::copy_time() const {
+  return region_.is_mapped() ? CopyTime() : MailboxCopier::Clock::now();
 }
 
 /// Whether the trap has a watch is asked of the copy that is served: the guest may change its own.
@@ -19,7 +19,7 @@ void TrapServer::answer(std::uint32_t mailbox, const TrapHandlers& handlers) {
   const std::uint64_t head = region_.load(region_.head_at(mailbox));
   if (!claims_.wants_answer(mailbox, head)) return;
   MailboxCopy box;
-  const LookTime looked = look_time();
+  const CopyTime looked = copy_time();
   if (!presence_.copy_mailbox(mailbox, head, box)) return;
   if (!handlers.watches_at(GuestVirt(box.head.address)).empty()) return;
   serve_copy(mailbox, box, handlers.sink(), {}, looked);
@@ -27,19 +27,19 @@ void TrapServer::answer(std::uint32_t mailbox, const TrapHandlers& handlers) {
 
 void TrapServer::serve(unsigned mailbox, std::uint64_t head, const TrapHandlers& handlers) {
   MailboxCopy box;
-  const LookTime looked = look_time();
+  const CopyTime looked = copy_time();
   // Else the trap has gone on alone and is counted; what came after it is raised anew.
   if (presence_.copy_mailbox(mailbox, head, box)) serve_copy(mailbox, box, handlers, looked);
 }
 
 void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, const TrapHandlers& handlers,
-                            LookTime looked) {
+                            CopyTime looked) {
   const Watches watches = handlers.watches_at(GuestVirt(box.head.address));
   serve_copy(mailbox, box, handlers.sink(), watches, looked);
 }
 
 void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink,
-                            Watches watches, LookTime looked) {
+                            Watches watches, CopyTime looked) {
   const std::uint64_t head = box.head.head;
   const GuestVirt address(box.head.address);
   const bool known = table_.knows(address);
@@ -78,7 +78,7 @@ void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& 
 
 /// As ShimRegion::replace(). The copy of the mailbox has the word that is replaced.
 bool TrapServer::write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
-                              std::uint64_t claim, LookTime looked) {
+                              std::uint64_t claim, CopyTime looked) {
   if (box.head.answered != answered) return region_.replace(at, answered, claim);
   return region_.replace_after_look(at, answered, claim, looked);
 }

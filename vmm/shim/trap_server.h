@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "vmm/shim/copied_looks.h"
 #include "vmm/shim/mailbox_claims.h"
+#include "vmm/shim/mailbox_copier.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/shim_table.h"
@@ -20,7 +20,7 @@ namespace ringside::vmm {
 
 class TrapServer {
  public:
-  using LookTime = CopiedLooks::Clock::time_point;
+  using CopyTime = MailboxCopier::Clock::time_point;
 
   TrapServer(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
              MailboxClaims& claims)
@@ -38,7 +38,7 @@ class TrapServer {
   void serve(unsigned mailbox, std::uint64_t head, const TrapHandlers& handlers);
   /// Serves it from a copy that was made by a look that began at `looked`.
   void serve_copy(unsigned mailbox, const MailboxCopy& box, const TrapHandlers& handlers,
-                  LookTime looked);
+                  CopyTime looked);
   /// Mailboxes::waiting().
   std::optional<Registers> waiting(GuestVirt percpu_base) const;
 
@@ -50,16 +50,16 @@ class TrapServer {
  private:
   using Watches = std::span<const TrapHandlers::Row>;
 
-  LookTime look_time() const;
+  CopyTime copy_time() const;
   void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, Watches watches,
-                  LookTime looked);
+                  CopyTime looked);
   /// The guest may say any address, 0 too.
   bool is_kexec_site(GuestVirt address) const {
     const std::uint64_t site = kexec_site_.load(std::memory_order_relaxed);
     return site != 0 && site == address.raw();
   }
   bool write_answer(std::uint64_t at, const MailboxCopy& box, std::uint64_t& answered,
-                    std::uint64_t claim, LookTime looked);
+                    std::uint64_t claim, CopyTime looked);
 
   ShimRegion& region_;
   ShimPresence& presence_;

@@ -1,4 +1,4 @@
-#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_copier.h"
 
 #include <gtest/gtest.h>
 
@@ -418,21 +418,21 @@ TEST_F(CopiedTraps, NothingIsAnsweredOnceTheGuestHasLeft) {
   EXPECT_EQ(shim_.state(), ShimState::GuestLeft);
 }
 
-TEST(LookPace, WaitsForAGuestThatIsLateAndNoLongerThanThat) {
-  LookPace pace;
+TEST(CopyPace, WaitsForAGuestThatIsLateAndNoLongerThanThat) {
+  CopyPace pace;
   EXPECT_EQ(pace.wait().count(), 0);
   pace.found();
   EXPECT_EQ(pace.wait().count(), 0);
   for (unsigned n = 0; n < 1000; ++n) pace.found_nothing();
-  EXPECT_EQ(pace.wait(), LookPace::kMost);
+  EXPECT_EQ(pace.wait(), CopyPace::kMost);
   for (unsigned n = 0; n < 1000; ++n) pace.found();
   EXPECT_EQ(pace.wait().count(), 0);
 }
 
 /// A guest that needs the same time again and again is found at once as a rule, and soon.
-TEST(LookPace, FindsTheTimeThatTheGuestNeeds) {
-  constexpr LookPace::Time kNeeds{1500};
-  LookPace pace;
+TEST(CopyPace, FindsTheTimeThatTheGuestNeeds) {
+  constexpr CopyPace::Time kNeeds{1500};
+  CopyPace pace;
   unsigned in_vain = 0;
   for (unsigned n = 0; n < 1000; ++n) {
     if (pace.wait() < kNeeds) {
@@ -442,7 +442,7 @@ TEST(LookPace, FindsTheTimeThatTheGuestNeeds) {
       pace.found();
     }
     if (n >= 100) {
-      EXPECT_LE(pace.wait(), kNeeds + LookPace::kLater);
+      EXPECT_LE(pace.wait(), kNeeds + CopyPace::kLater);
     }
   }
   EXPECT_LT(in_vain, 150u);

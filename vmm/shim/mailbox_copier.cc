@@ -1,4 +1,4 @@
-#include "vmm/shim/copied_looks.h"
+#include "vmm/shim/mailbox_copier.h"
 
 #include <algorithm>
 #include <atomic>
@@ -16,13 +16,13 @@ static_assert(kMostLooks <= 64, "GuestMemory reads so many by one call");
 
 }  // namespace
 
-void CopiedLooks::wait_for_next() const {
+void MailboxCopier::wait_for_next() const {
   if (in_vain_ != 0) return;
   while (Clock::now() - answered_ < pace_.wait()) cpu_relax();
 }
 
-bool CopiedLooks::look(const ShimRegion& region, unsigned mailboxes,
-                       std::span<const GuestMemory::Part> also) {
+bool MailboxCopier::look(const ShimRegion& region, unsigned mailboxes,
+                         std::span<const GuestMemory::Part> also) {
   CHECK(mailboxes >= 1 && mailboxes <= SHIM_MAILBOXES && also.size() <= kMostAlso);
   looked_at_ = mailboxes;
   std::array<GuestMemory::Part, kMostLooks> parts;
@@ -47,13 +47,13 @@ bool CopiedLooks::look(const ShimRegion& region, unsigned mailboxes,
   return !ahead.empty() && memory.read_each(std::span(parts).first(own));
 }
 
-void CopiedLooks::found(unsigned traps) {
+void MailboxCopier::found(unsigned traps) {
   if (in_vain_ == 0) traps != 0 ? pace_.found() : pace_.found_nothing();
   in_vain_ = traps != 0 ? 0 : std::min(in_vain_ + 1, kInVain);
   if (traps != 0) answered_ = Clock::now();
 }
 
-std::uint64_t CopiedLooks::head(unsigned mailbox) const {
+std::uint64_t MailboxCopier::head(unsigned mailbox) const {
   CHECK(mailbox < looked_at_);
   std::uint64_t word = 0;
   std::memcpy(&word, &mailboxes_[std::size_t{looked_at_ - 1 - mailbox} * SHIM_HEAD_SIZE],
@@ -61,7 +61,7 @@ std::uint64_t CopiedLooks::head(unsigned mailbox) const {
   return word;
 }
 
-MailboxCopy CopiedLooks::copy(unsigned mailbox) const {
+MailboxCopy MailboxCopier::copy(unsigned mailbox) const {
   CHECK(mailbox < looked_at_);
   MailboxCopy out;
   const std::size_t boxes = std::size_t{looked_at_} * SHIM_HEAD_SIZE;

@@ -27,7 +27,7 @@ namespace ringside::vmm {
 
 /// How long after its answer a guest raises its next mailbox, followed by what looks find: late is
 /// cheaper than in vain. Pure.
-class LookPace {
+class CopyPace {
  public:
   using Time = std::chrono::nanoseconds;
   static constexpr Time kMost{4000};  // a guest that needs longer is looked at all the time
@@ -41,11 +41,11 @@ class LookPace {
   Time wait_{0};
 };
 
-class CopiedLooks {
+class MailboxCopier {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit CopiedLooks(const GuestMemory& memory) : reads_(memory) {}
+  explicit MailboxCopier(const GuestMemory& memory) : reads_(memory) {}
 
   /// Held by the one thread that looks.
   std::mutex& turn() { return turn_; }
@@ -68,7 +68,7 @@ class CopiedLooks {
   static constexpr unsigned kInVain = 4;
 
   std::mutex turn_;
-  LookPace pace_;
+  CopyPace pace_;
   unsigned in_vain_ = kInVain;  // looks since one that found something
   Clock::time_point began_, answered_;
   std::array<std::byte, std::size_t{SHIM_MAILBOXES} * (SHIM_HEAD_SIZE + SHIM_BOX_SIZE)> mailboxes_;
