@@ -9,7 +9,7 @@
 // The guest chooses the addresses, so all is bounded: kMostRanges ranges of kMostOfRange bytes. A
 // place that cannot be read any more is forgotten.
 //
-// Used by the loops that look for firings (vmm/shim/copied_looks.h) and by GuestMemory.
+// Used by the loops that look for firings (vmm/shim/mailbox_copier.h) and by GuestMemory.
 // Threads: each has its own. Fire context: yes.
 #pragma once
 

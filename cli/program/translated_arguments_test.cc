@@ -148,7 +148,7 @@ class TranslatedArguments : public ::testing::Test {
     dif::Engine engine(*dif::verify_program(std::move(*program)), {}, 2);
     engine.enable(0, kCreate, {"proc", "", "", "create"});
     EXPECT_TRUE(tracer_.enable(tracer_.probes[0]));
-    EngineSink sink(engine);
+    EngineSink sink(engine, 2);
     TrapDispatcher dispatcher(kernel_, contexts_, sink, clock_,
                               {.added = std::exchange(points_.bound, {})});
     dispatcher.open();

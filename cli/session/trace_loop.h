@@ -17,7 +17,7 @@
 #include "cli/output/sink.h"
 #include "cli/session/watched_target.h"
 #include "cli/statistics/figures_file.h"
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 
 namespace ringside::cli {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/dispatch/dispatch_table.h"
 #include "providers/tracepoint/address_index.h"
 #include "vmm/linux/discovery/file_kernel.h"

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "vmm/base/process.h"
 
 namespace ringside::providers {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <future>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 
 namespace ringside::providers {
 namespace {

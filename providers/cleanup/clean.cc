@@ -14,10 +14,10 @@
 #include "providers/tracepoint/code_writes.h"
 #include "providers/tracepoint/replaced_byte.h"
 #include "providers/tracepoint/sites/site_examiner.h"
-#include "providers/tracer/deferred_shim.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/end_order.h"
 #include "vmm/linux/low_memory.h"
+#include "vmm/linux/shim_facts.h"
 #include "vmm/linux/text/kprobes.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/jump_record.h"
@@ -268,7 +268,7 @@ bool is_on_card(const vmm::Machine& machine, vmm::GuestMemory::Extent extent) {
 
 Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                          Occupied occupied) {
-  const auto facts = find_shim_facts(machine, kernel);
+  const auto facts = guest_linux::find_shim_facts(machine, kernel);
   if (!facts) return std::nullopt;  // nothing of ours can be in such a guest
   const auto remains = TRY(ShimRemains::find(machine.memory(), *facts, card_memory(machine)));
   if (!remains) return std::nullopt;

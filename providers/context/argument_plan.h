@@ -21,8 +21,8 @@
 
 namespace ringside::providers {
 
-/// The values that an arrival at a place has worked out before the probe fires (arrival.h).
-struct ArrivalValues {
+/// The values that a TrapFilter has worked out before the probe fires (binding.h).
+struct FilterValues {
   std::array<std::uint64_t, dif::kMaxProbeArguments> words{};
   std::optional<Fault> fault{};  // why there are no words
 };
@@ -30,11 +30,11 @@ struct ArrivalValues {
 /// The moment that arguments are taken from. Its words are the guest's: hostile.
 struct ArgumentMoment {
   const Registers& registers;
-  const GuestReader& kernel;                      // kernel addresses, as this moment maps them
-  std::uint64_t site = 0;                         // what the binding says of its place
-  std::span<const std::uint64_t> facts{};         // what the host knows of the firing (HostFacts)
-  const ArrivalValues* arrival_values = nullptr;  // null: nothing was
-  GuestVirt percpu_base{};                        // of the CPU: current_task() takes it
+  const GuestReader& kernel;                    // kernel addresses, as this moment maps them
+  std::uint64_t site = 0;                       // what the binding says of its place
+  std::span<const std::uint64_t> facts{};       // what the host knows of the firing (HostFacts)
+  const FilterValues* filter_values = nullptr;  // null: nothing was
+  GuestVirt percpu_base{};                      // of the CPU: current_task() takes it
 };
 
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.
@@ -75,9 +75,9 @@ class ArgumentSource {
   static constexpr ArgumentSource fact(std::uint32_t n) {
     return {Kind::Fact, nullptr, n, nullptr};
   }
-  /// Word `n` of what the arrival has worked out.
-  static constexpr ArgumentSource arrival_value(std::uint32_t n) {
-    return {Kind::ArrivalValues, nullptr, n, nullptr};
+  /// Word `n` of what the TrapFilter has worked out.
+  static constexpr ArgumentSource filter_value(std::uint32_t n) {
+    return {Kind::FilterValues, nullptr, n, nullptr};
   }
   /// The program counter where the vCPU is in the kernel, else 0; and the same for user mode.
   static constexpr ArgumentSource kernel_pc() { return {Kind::KernelPc, nullptr, 0, nullptr}; }
@@ -119,7 +119,7 @@ class ArgumentSource {
     Word,
     Site,
     Fact,
-    ArrivalValues,
+    FilterValues,
     KernelPc,
     UserPc,
     Computed,
@@ -134,7 +134,7 @@ class ArgumentSource {
   std::uint8_t bytes_ = sizeof(std::uint64_t);  // how many of the value count
   bool is_signed_ = false;                      // of fewer than all
   std::uint32_t number_ =
-      0;  // Word: the offset; Fact, ArrivalValues: which; Computed: which argument
+      0;  // Word: the offset; Fact, FilterValues: which; Computed: which argument
   Register register_ = nullptr;
   const ComputedArguments* computed_ = nullptr;
 };
@@ -210,10 +210,10 @@ inline Result<std::uint64_t, Fault> ArgumentSource::whole_value(const ArgumentMo
     }
     case Kind::Site: return at.site;
     case Kind::Fact: return number_ < at.facts.size() ? at.facts[number_] : 0;
-    case Kind::ArrivalValues:
-      if (at.arrival_values == nullptr || number_ >= at.arrival_values->words.size()) return 0;
-      if (at.arrival_values->fault) return tl::make_unexpected(*at.arrival_values->fault);
-      return at.arrival_values->words[number_];
+    case Kind::FilterValues:
+      if (at.filter_values == nullptr || number_ >= at.filter_values->words.size()) return 0;
+      if (at.filter_values->fault) return tl::make_unexpected(*at.filter_values->fault);
+      return at.filter_values->words[number_];
     case Kind::KernelPc:
       return at.registers.in_user_mode() ? 0 : at.registers.*arch::kProgramCounter;
     case Kind::UserPc: return at.registers.in_user_mode() ? at.registers.*arch::kProgramCounter : 0;

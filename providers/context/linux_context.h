@@ -10,11 +10,10 @@
 #include <optional>
 
 #include "dif/evaluate/guest_context.h"
+#include "providers/context/binding.h"
 #include "providers/context/linux_locks.h"
 #include "providers/context/linux_paths.h"
 #include "providers/context/thread_clock.h"
-#include "providers/dispatch/binding.h"
-#include "providers/dispatch/pending_returns.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/stacks/stack_tables.h"
@@ -80,11 +79,11 @@ class LinuxContext final : public dif::GuestContext {
   }
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }
-  /// Whether that probe fires for this arrival; works out its arguments. After select().
-  bool arrives() {
-    if (binding_.arrival == nullptr) return true;
-    arrival_values_ = {};
-    return binding_.arrival->fires(moment(), arrival_values_);
+  /// Whether that probe fires for this trap; works out its arguments. After select().
+  bool passes_filter() {
+    if (binding_.filter == nullptr) return true;
+    filter_values_ = {};
+    return binding_.filter->fires(moment(), filter_values_);
   }
   /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
   /// any instruction, and arguments are not the guest's.
@@ -155,7 +154,7 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
   ArgumentMoment moment() const {
-    return {registers_, kernel_reader_, binding_.site, {}, &arrival_values_, percpu_base_};
+    return {registers_, kernel_reader_, binding_.site, {}, &filter_values_, percpu_base_};
   }
 
   vmm::GuestMemory& memory_;
@@ -175,7 +174,7 @@ class LinuxContext final : public dif::GuestContext {
   Registers registers_;
   GuestVirt percpu_base_;
   Binding binding_;
-  ArrivalValues arrival_values_;
+  FilterValues filter_values_;
   bool anywhere_ = false;
   mutable bool keeps_still_ = false;
   std::optional<vmm::TrappedTask> task_;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "providers/clock/host_clock.h"
 #include "providers/context/frame_pointers.h"
 #include "providers/context/linux_context.h"
-#include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/read_ahead.h"

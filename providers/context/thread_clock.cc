@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "providers/fire/tsc_scale.h"
+#include "providers/clock/tsc_scale.h"
 #include "vmm/linux/kernel_variables.h"
 #include "vmm/linux/layout.h"
 

@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "providers/clock/guest_clock.h"
 #include "providers/context/run_times.h"
-#include "providers/fire/guest_clock.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "dif/engine/fire_context.h"
+#include "providers/clock/host_clock.h"
 #include "providers/dispatch/firing_pause.h"
-#include "providers/fire/host_clock.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_walk.h"
 
@@ -52,7 +52,7 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t
 }
 
 void TrapDispatcher::on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu) {
-  if (serve(trap, here, cpu) == Then::KeepStill) sink_.settle(cpu);
+  if (serve(trap, here, cpu) == AfterFiring::StandStill) sink_.settle(cpu);
 }
 
 /// Counts the trap if so.
@@ -62,29 +62,29 @@ bool TrapDispatcher::is_closed() {
   return true;
 }
 
-TrapDispatcher::Then TrapDispatcher::serve(const vmm::Trap& trap, const FiringVcpu& here,
-                                           std::uint32_t cpu) {
+TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const FiringVcpu& here,
+                                                  std::uint32_t cpu) {
   const dif::FireScope scope;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
   const std::lock_guard turn(sink_.turn(cpu));
-  if (is_closed()) return Then::GoOn;  // while we waited
+  if (is_closed()) return AfterFiring::Resume;  // while we waited
   contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});
-  const Then then = fire_at(trap, here, record);
+  const AfterFiring then = fire_at(trap, here, record);
   const std::uint64_t waited = clock_.since(time, host_tsc());
   tally_.add(cpu, waited);
   contexts_[cpu].waited(waited);
   return then;
 }
 
-TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const FiringVcpu& here,
-                                             const dif::FireRecord& record) {
+TrapDispatcher::AfterFiring TrapDispatcher::fire_at(const vmm::Trap& trap, const FiringVcpu& here,
+                                                    const dif::FireRecord& record) {
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
   const Place* const place = table.find(trap.address);
   if (place == nullptr) {
     no_point_.fetch_add(1, std::memory_order_relaxed);
-    return Then::GoOn;
+    return AfterFiring::Resume;
   }
   table.hit(*place, record.vcpu);
   LinuxContext& context = contexts_[record.vcpu];
@@ -92,9 +92,9 @@ TrapDispatcher::Then TrapDispatcher::fire_at(const vmm::Trap& trap, const Firing
   if (const auto* const ends = table.ends(*place)) fire_returns(*ends, record, context);
   if (place->waiting != 0) await_return(table.waiting(*place), record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
-  if (!context.keeps_still()) return Then::GoOn;
+  if (!context.keeps_still()) return AfterFiring::Resume;
   sink_.keep(record.vcpu, here);
-  return Then::KeepStill;
+  return AfterFiring::StandStill;
 }
 
 /// Where nobody can wait for the return, the jump is the last that is seen of the function.
@@ -126,7 +126,7 @@ void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
                           LinuxContext& context) {
   if (!arch::condition_holds(binding.condition, context.registers().rflags)) return;
   context.select(binding);
-  if (context.arrives()) sink_.fire(binding.probe, record, context);
+  if (context.passes_filter()) sink_.fire(binding.probe, record, context);
 }
 
 void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,

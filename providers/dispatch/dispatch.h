@@ -19,13 +19,13 @@
 #include <span>
 #include <vector>
 
+#include "providers/clock/guest_clock.h"
+#include "providers/context/binding.h"
 #include "providers/context/linux_contexts.h"
-#include "providers/dispatch/binding.h"
 #include "providers/dispatch/dispatch_table.h"
 #include "providers/dispatch/pending_returns.h"
 #include "providers/dispatch/probe_sink.h"
 #include "providers/dispatch/trap_tally.h"
-#include "providers/fire/guest_clock.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/shim/trap.h"
 
@@ -73,10 +73,10 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   using Place = DispatchTable::Place;
 
   bool is_closed();
-  enum class Then : std::uint8_t { GoOn, KeepStill };
+  enum class AfterFiring : std::uint8_t { Resume, StandStill };
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
-  Then serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
-  Then fire_at(const vmm::Trap& trap, const FiringVcpu& here, const dif::FireRecord& record);
+  AfterFiring serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
+  AfterFiring fire_at(const vmm::Trap& trap, const FiringVcpu& here, const dif::FireRecord& record);
   void await_return(std::span<const Binding> jump, const dif::FireRecord& record,
                     LinuxContext& context);
   void fire_returns(const DispatchTable::Ends& ends, const dif::FireRecord& record,

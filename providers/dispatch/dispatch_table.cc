@@ -26,30 +26,30 @@ DispatchTable::DispatchTable(const DispatchTable& before, const Change& change, 
     : epoch_(before.epoch_ + 1) {
   const Some<dif::ProbeId> removed(change.removed);
   const Some<GuestVirt> lost(change.lost);
-  std::vector<EnabledBinding> leads = before.leads();
-  std::erase_if(leads, [&](const EnabledBinding& lead) {
-    return removed.has(lead.binding.probe) || lost.has(lead.at);
+  std::vector<EnabledBinding> enabled = before.enabled();
+  std::erase_if(enabled, [&](const EnabledBinding& one) {
+    return removed.has(one.binding.probe) || lost.has(one.at);
   });
-  leads.insert(leads.end(), change.added.begin(), change.added.end());
+  enabled.insert(enabled.end(), change.added.begin(), change.added.end());
   // Stable: those of one place stay in the order of enabling.
-  std::ranges::stable_sort(leads, {}, [](const EnabledBinding& lead) {
-    return std::pair(lead.at, lead.binding.role == Role::Waits);
+  std::ranges::stable_sort(enabled, {}, [](const EnabledBinding& one) {
+    return std::pair(one.at, one.binding.role == Role::Waits);
   });
-  bindings_.reserve(leads.size());
-  for (const EnabledBinding& lead : leads) put(lead);
+  bindings_.reserve(enabled.size());
+  for (const EnabledBinding& one : enabled) put(one);
   for (Ends& ends : ends_) std::ranges::sort(ends.probes);
   hits_ = std::vector<std::atomic<std::uint64_t>>(cpus * places_.size());
 }
 
-/// Leads come in the order of their addresses.
-void DispatchTable::put(const EnabledBinding& lead) {
-  if (addresses_.empty() || addresses_.back() != lead.at) {
-    index_.insert(lead.at, static_cast<std::uint32_t>(places_.size()));
-    addresses_.push_back(lead.at);
+/// They come in the order of their addresses.
+void DispatchTable::put(const EnabledBinding& one) {
+  if (addresses_.empty() || addresses_.back() != one.at) {
+    index_.insert(one.at, static_cast<std::uint32_t>(places_.size()));
+    addresses_.push_back(one.at);
     places_.push_back({.first = static_cast<std::uint32_t>(bindings_.size())});
   }
   Place& place = places_.back();
-  const Binding& binding = lead.binding;
+  const Binding& binding = one.binding;
   switch (binding.role) {
     case Role::Fires: break;
     case Role::Waits:
@@ -80,18 +80,18 @@ void DispatchTable::put_end(Place& place, const Binding& binding) {
   ends_.back().probes.push_back(binding.probe);
 }
 
-std::vector<DispatchTable::EnabledBinding> DispatchTable::leads() const {
-  std::vector<EnabledBinding> leads;
-  leads.reserve(bindings_.size());
+std::vector<DispatchTable::EnabledBinding> DispatchTable::enabled() const {
+  std::vector<EnabledBinding> enabled;
+  enabled.reserve(bindings_.size());
   for (std::size_t n = 0; n < places_.size(); ++n) {
     const Place& place = places_[n];
-    for (const Binding& binding : bindings(place)) leads.push_back({addresses_[n], binding});
-    for (const Binding& binding : waiting(place)) leads.push_back({addresses_[n], binding});
+    for (const Binding& binding : bindings(place)) enabled.push_back({addresses_[n], binding});
+    for (const Binding& binding : waiting(place)) enabled.push_back({addresses_[n], binding});
     if (const Ends* const those = ends(place)) {
       Binding binding = those->shared;
       for (const dif::ProbeId probe : those->probes) {
         binding.probe = probe;
-        leads.push_back({addresses_[n], binding});
+        enabled.push_back({addresses_[n], binding});
       }
     }
     if (place.by_number < 0) continue;
@@ -100,10 +100,10 @@ std::vector<DispatchTable::EnabledBinding> DispatchTable::leads() const {
       const auto probe = probe_of(place, binding.number);
       if (!probe) continue;
       binding.probe = *probe;
-      leads.push_back({addresses_[n], binding});
+      enabled.push_back({addresses_[n], binding});
     }
   }
-  return leads;
+  return enabled;
 }
 
 DispatchTable::Counts DispatchTable::counts() const {
@@ -143,8 +143,8 @@ std::vector<dif::ProbeId> DispatchTable::probes_at(const Place& place) const {
 std::vector<GuestVirt> DispatchTable::places_of(std::span<const dif::ProbeId> probes) const {
   const Some<dif::ProbeId> wanted(probes);
   std::vector<GuestVirt> places;
-  for (const EnabledBinding& lead : leads()) {
-    if (wanted.has(lead.binding.probe)) places.push_back(lead.at);
+  for (const EnabledBinding& one : enabled()) {
+    if (wanted.has(one.binding.probe)) places.push_back(one.at);
   }
   return places;
 }

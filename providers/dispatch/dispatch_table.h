@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/tracepoint/address_index.h"
 
 namespace ringside::providers {
@@ -24,10 +24,10 @@ class DispatchTable {
     GuestVirt at;
     Binding binding;
   };
-  /// The difference between one table and the next: leads go before others come.
+  /// The difference between one table and the next: bindings go before others come.
   struct Change {
     std::vector<GuestVirt> lost{};        // all that fires at these addresses goes
-    std::vector<dif::ProbeId> removed{};  // all leads of these probes go
+    std::vector<dif::ProbeId> removed{};  // all bindings of these probes go
     std::vector<EnabledBinding>
         added{};  // at one address they fire in this order, after the others
   };
@@ -94,7 +94,7 @@ class DispatchTable {
   Counts counts() const;
   /// The places that were hit since `before`; those of another table: since this one was made.
   std::vector<Hits> hits_since(const Counts& before) const;
-  /// The address of each lead of one of these probes, in no order.
+  /// The address of each binding of one of these probes, in no order.
   std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const;
 
  private:
@@ -109,8 +109,8 @@ class DispatchTable {
     return static_cast<std::size_t>(&place - places_.data());
   }
   std::vector<dif::ProbeId> probes_at(const Place& place) const;
-  std::vector<EnabledBinding> leads() const;
-  void put(const EnabledBinding& lead);
+  std::vector<EnabledBinding> enabled() const;
+  void put(const EnabledBinding& one);
   void put_end(Place& place, const Binding& binding);
 
   std::uint64_t epoch_ = 0;  // another for each table of a dispatcher

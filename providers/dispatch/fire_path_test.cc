@@ -50,7 +50,7 @@ dif::Program everything_of_a_trap() {
 
 class FirePath : public ::testing::Test {
  protected:
-  FirePath() : engine_(*dif::verify_program(everything_of_a_trap()), {}, 2), sink_(engine_) {
+  FirePath() : engine_(*dif::verify_program(everything_of_a_trap()), {}, 2), sink_(engine_, 2) {
     FakeKernel::write_task(memory_);
     for (const dif::ProbeId probe : {kProbe, kReturn}) {
       engine_.enable(0, probe, {"fbt", "vmlinux", "vfs_read", "entry"});

@@ -16,17 +16,10 @@
 #include <cstdint>
 #include <span>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/dispatch/keyed_slots.h"
 
 namespace ringside::providers {
-
-/// The moment of a jump or a return.
-struct TaskMoment {
-  std::uint64_t task = 0;  // address of its structure
-  std::int32_t tid = 0;
-  std::uint64_t stack_pointer = 0;
-};
 
 struct PendingReturn {
   std::uint64_t stack_pointer = 0;

@@ -22,7 +22,7 @@ void ExitChannel::on_doorbell(vmm::StoppedVcpu&, std::uint32_t value) {
 
 void ExitChannel::on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) {
   const FiringPause::VcpuThread handling;
-  if (routes_.breakpoints != nullptr) routes_.breakpoints->on_breakpoint(vcpu, address);
+  if (routes_.breakpoints) routes_.breakpoints(vcpu, address);
 }
 
 void ExitChannel::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {

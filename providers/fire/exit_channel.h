@@ -6,43 +6,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "providers/fire/shim_traps.h"
+#include "providers/profile/sampler.h"
+#include "providers/vm/vm_dispatch.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
 
-/// Takes breakpoints of ours, on the vCPU's thread; it must not pause the machine. Fire context:
-/// yes.
-class BreakpointSink {
- public:
-  virtual ~BreakpointSink() = default;
-  virtual void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) = 0;
-};
+/// Takes breakpoints of ours that need no guest code, on the vCPU's thread; it must not pause the
+/// machine. Fire context: yes.
+using BreakpointHandler = std::function<void(vmm::StoppedVcpu& vcpu, GuestVirt address)>;
 
-/// Takes vCPUs that were brought out for a sample, in the same way.
-class SampleSink {
- public:
-  virtual ~SampleSink() = default;
-  virtual void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) = 0;
-};
-
-/// Takes events, in the same way.
-class VcpuEventSink {
- public:
-  virtual ~VcpuEventSink() = default;
-  /// Whether on_event() has anything to do.
-  virtual bool wants(const vmm::VcpuEvent& event) const = 0;
-  virtual void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) = 0;
-};
-
-/// Where the channel leads; null: nowhere. All must outlive the channel.
+/// Where the channel leads; null or empty: nowhere. All must outlive the channel.
 struct ExitRoutes {
   std::optional<ShimTraps> traps{};  // that ring
-  BreakpointSink* breakpoints = nullptr;
-  VcpuEventSink* events = nullptr;
-  SampleSink* samples = nullptr;
+  BreakpointHandler breakpoints{};
+  VmDispatcher* events = nullptr;
+  VcpuSampler* samples = nullptr;
 };
 
 class ExitChannel final : public vmm::ExitSink {

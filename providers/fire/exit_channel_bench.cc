@@ -39,7 +39,7 @@ struct Setup {
   Setup() { events.open(); }
 
   dif::Engine engine{*dif::verify_program(just_count()), {}, RingingGuest::kVcpus};
-  EngineSink sink{with_probes(engine)};
+  EngineSink sink{with_probes(engine), RingingGuest::kVcpus};
   FakeMemory bare_memory;
   GuestClock clock{TickRate(1'000'000'000)};
   VcpuContexts event_contexts{bare_memory.memory(), RingingGuest::kVcpus, std::nullopt};

@@ -12,6 +12,7 @@
 
 #include "providers/profile/sampler.h"
 #include "providers/testing/ringing_guest_for_tests.h"
+#include "providers/vm/vm_provider.h"
 
 namespace ringside::providers {
 namespace {
@@ -19,19 +20,7 @@ namespace {
 constexpr GuestVirt kPlace = RingingGuest::kPlace;
 constexpr std::uint32_t kProbe = 100;
 
-class Breakpoints final : public BreakpointSink {
- public:
-  void on_breakpoint(vmm::StoppedVcpu&, GuestVirt address) override { seen.push_back(address); }
-  std::vector<GuestVirt> seen;
-};
-
-class Events final : public VcpuEventSink {
- public:
-  bool wants(const vmm::VcpuEvent& event) const override { return event.kind == wanted; }
-  void on_event(vmm::StoppedVcpu&, const vmm::VcpuEvent&) override { ++seen; }
-  vmm::VcpuEvent::Kind wanted = vmm::VcpuEvent::Kind::PortOut;
-  unsigned seen = 0;
-};
+constexpr std::uint32_t kPortProbe = 101;
 
 class Exits : public ::testing::Test {
  protected:
@@ -49,6 +38,16 @@ class Exits : public ::testing::Test {
   RingingGuest guest_{sink_, {kProbe}};
   FakeMachine machine_{guest_.memory};
   vmm::FakeStoppedVcpu vcpu_;
+  /// Ports that are written to fire kPortProbe.
+  VcpuContexts event_contexts_{guest_.memory.memory(), kVcpus, std::nullopt};
+  VmDispatcher events_{event_contexts_, sink_, guest_.clock, VmProvider::plans(), just_ports()};
+
+ private:
+  static EventTable just_ports() {
+    EventTable table;
+    table.by_kind[static_cast<std::size_t>(vmm::VcpuEvent::Kind::PortOut)] = {kPortProbe};
+    return table;
+  }
 };
 
 TEST_F(Exits, ARingFiresAndAnswersOnTheVcpusThread) {
@@ -89,27 +88,30 @@ TEST_F(Exits, TheGuestIsToldWhereToRingWhileTheChannelIsOpen) {
 }
 
 TEST_F(Exits, BreakpointsAndEventsGoWhereTheyAreWanted) {
-  Breakpoints breakpoints;
-  Events events;
+  std::vector<GuestVirt> breakpoints;
   guest_.channel.on_breakpoint(vcpu_, kPlace);
   guest_.channel.on_event(vcpu_, {});
-  ExitChannel channel(guest_.exits, {.breakpoints = &breakpoints, .events = &events});
+  ExitChannel channel(
+      guest_.exits,
+      {.breakpoints = [&](auto&, GuestVirt at) { breakpoints.push_back(at); }, .events = &events_});
+  events_.open();
 
   channel.on_breakpoint(vcpu_, kPlace);
   channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortOut});
   channel.on_doorbell(vcpu_, 1);
 
-  EXPECT_EQ(breakpoints.seen, std::vector<GuestVirt>{kPlace});
-  EXPECT_EQ(events.seen, 1u);
+  EXPECT_EQ(breakpoints, std::vector<GuestVirt>{kPlace});
+  EXPECT_EQ(sink_.ids(), std::vector<std::uint32_t>{kPortProbe});
 }
 
-TEST_F(Exits, AnEventThatNobodyWantsIsNotToldOf) {
-  Events events;
-  ExitChannel channel(guest_.exits, {.events = &events});
+TEST_F(Exits, AnEventThatNoProbeWantsFetchesNothingOfItsVcpu) {
+  ExitChannel channel(guest_.exits, {.events = &events_});
+  events_.open();
 
   channel.on_event(vcpu_, {.kind = vmm::VcpuEvent::Kind::PortIn});
 
-  EXPECT_EQ(events.seen, 0u);
+  EXPECT_TRUE(sink_.ids().empty());
+  EXPECT_EQ(vcpu_.fetched, 0u);
 }
 
 /// A machine whose vCPUs are threads of the test. As our own VMM's, a vCPU counts as paused while

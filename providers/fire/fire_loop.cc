@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/profile/sampler.h"
 #include "vmm/base/host_cpu.h"
 

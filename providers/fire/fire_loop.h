@@ -24,9 +24,9 @@
 #include <thread>
 #include <vector>
 
+#include "providers/clock/guest_clock.h"
 #include "providers/context/host_context.h"
 #include "providers/dispatch/probe_sink.h"
-#include "providers/fire/guest_clock.h"
 #include "providers/fire/idle_wait.h"
 #include "providers/fire/poller.h"
 #include "providers/fire/shim_traps.h"

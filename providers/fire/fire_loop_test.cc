@@ -7,8 +7,8 @@
 #include <functional>
 #include <thread>
 
+#include "providers/clock/host_clock.h"
 #include "providers/dispatch/dispatch.h"
-#include "providers/fire/host_clock.h"
 #include "providers/profile/sampler.h"
 #include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"

@@ -82,7 +82,7 @@ class ParallelFire : public ::testing::Test {
   }
 
   dif::Engine engine_{*dif::verify_program(counting()), {}, kVcpus};
-  EngineSink sink_{engine_};
+  EngineSink sink_{engine_, kVcpus};
   RingingGuest guest_{sink_, kTrap};
   std::uint64_t records_ = 0, counted_ = 0;
 };

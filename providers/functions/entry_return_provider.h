@@ -17,7 +17,7 @@
 
 #include "dif/program/probe_description.h"
 #include "providers/context/argument_plan.h"
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/functions/function_probes.h"
 #include "providers/provider.h"
 #include "vmm/base/c_type.h"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/functions/entry_return_provider.h"
 #include "providers/functions/function_names.h"
 #include "providers/functions/function_probes.h"

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "providers/context/argument_plan.h"
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/functions/entry_return_provider.h"
 #include "providers/functions/syscall_parameters.h"
 #include "providers/functions/syscall_table.h"

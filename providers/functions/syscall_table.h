@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 

@@ -17,7 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/instr/instruction_arguments.h"
 #include "providers/provider.h"
 #include "providers/tracepoint/sites/instruction_list.h"

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "dif/engine/fire_context.h"
+#include "providers/clock/host_clock.h"
 #include "providers/dispatch/firing_pause.h"
-#include "providers/fire/host_clock.h"
 #include "providers/profile/before_shim.h"
 
 namespace ringside::providers {

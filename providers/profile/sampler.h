@@ -14,19 +14,19 @@
 #include <span>
 #include <vector>
 
+#include "providers/clock/guest_clock.h"
 #include "providers/context/vcpu_contexts.h"
 #include "providers/dispatch/probe_sink.h"
-#include "providers/fire/exit_channel.h"
-#include "providers/fire/guest_clock.h"
 #include "providers/profile/profile.h"
 #include "providers/profile/sample_pace.h"
 #include "vmm/arch/arch.h"
 #include "vmm/machine.h"
 #include "vmm/shim/mailboxes.h"
+#include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
 
-class VcpuSampler final : public SampleSink, public FireGate {
+class VcpuSampler final : public FireGate {
  public:
   /// Firings go to `sink` and get their time from `clock`. A vCPU that waits in `shim` is reported
   /// where it was interrupted; null: there is none. `exits` kicks vCPUs, and then samples fire
@@ -40,7 +40,7 @@ class VcpuSampler final : public SampleSink, public FireGate {
   /// firing of theirs is under way; so in nobody's turn.
   void forget(std::span<const dif::ProbeId> probes);
   /// A vCPU came out for a sample. On its thread.
-  void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) override;
+  void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag);
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
   /// How often it may pause, and what that has left out. Limit it before the first sample.

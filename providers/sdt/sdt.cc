@@ -34,7 +34,7 @@ constexpr std::size_t kMostPlaces = 1 << 13;
 constexpr ArgumentPlan kWorkedOut = [] {
   ArgumentPlan plan;
   for (std::uint32_t n = 0; n < plan.arguments.size(); ++n) {
-    plan.arguments[n] = ArgumentSource::arrival_value(n);
+    plan.arguments[n] = ArgumentSource::filter_value(n);
   }
   return plan;
 }();
@@ -138,10 +138,10 @@ Result<SdtProvider::Site> SdtProvider::place(GuestVirt at, const Slice& slice,
   if (how.where != SitePlacement::Where::TargetOnly) TRY(lead(how.at, arch::kNoCondition));
   const SiteWatch& watch = watches_.emplace_back(at, slice, how, stack_bytes_);
   for (std::size_t n = 0; n < out.leads.size(); ++n) {
-    const Arrival& here = n < how.edges.size()                  ? watch.at_edge()
-                          : how.target && n == how.edges.size() ? watch.at_target()
-                                                                : watch.at_place();
-    out.leads[n].binding.arrival = &here;
+    const TrapFilter& here = n < how.edges.size()                  ? watch.at_edge()
+                             : how.target && n == how.edges.size() ? watch.at_target()
+                                                                   : watch.at_place();
+    out.leads[n].binding.filter = &here;
   }
   return out;
 }

@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/functions/function_probes.h"
 #include "providers/provider.h"
 #include "providers/sdt/site_watch.h"

@@ -130,7 +130,7 @@ class Sdt : public testing::Test {
 
   struct Arrived {
     bool fires = false;
-    ArrivalValues out;
+    FilterValues out;
   };
   /// A vCPU comes to the place with `rbx` and, before the site, `rdi` leading to the object.
   Arrived arrive(std::uint64_t offset, std::uint64_t stack = kTheStack) {
@@ -142,7 +142,7 @@ class Sdt : public testing::Test {
     registers.rdi = kernel_address(kObject).raw();
     registers.rsp = kernel_address(stack).raw();
     Arrived arrived;
-    arrived.fires = binding->arrival->fires({registers, text_}, arrived.out);
+    arrived.fires = binding->filter->fires({registers, text_}, arrived.out);
     return arrived;
   }
   void switch_on() { put(kSite, code({0xeb, 0x06})); }
@@ -325,9 +325,9 @@ TEST_F(Sdt, ArgumentsThatCannotBeReadAreAFault) {
   const Binding* const binding = bound_at(text(kAfter));
   Registers registers;
   registers.rbx = 0x1234'0000'0000'0000;
-  ArrivalValues out;
+  FilterValues out;
 
-  EXPECT_TRUE(binding->arrival->fires({registers, text_}, out)) << "it is a firing all the same";
+  EXPECT_TRUE(binding->filter->fires({registers, text_}, out)) << "it is a firing all the same";
 
   EXPECT_TRUE(out.fault);
   EXPECT_FALSE(binding->plan->value(0, {registers, text_, 0, {}, &out}));

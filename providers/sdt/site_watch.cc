@@ -50,13 +50,13 @@ SiteWatch::State SiteWatch::state(const ArgumentMoment& at) const {
 /// Evaluates the block. Where that fails now, the guest itself would have gone on to its calls:
 /// that is a firing, whose arguments are not known.
 bool SiteWatch::evaluate(const ArgumentMoment& at, disasm::Evaluation& state,
-                         ArrivalValues& out) const {
+                         FilterValues& out) const {
   const auto end = slice_.run(state, at.kernel, out);
   if (!end) out.fault = end.error();
   return !end || *end == Slice::End::Calls;
 }
 
-bool SiteWatch::after(const ArgumentMoment& at, ArrivalValues& out) const {
+bool SiteWatch::after(const ArgumentMoment& at, FilterValues& out) const {
   const std::uint64_t stack = at.registers.*arch::kStackPointer;
   const bool by_edge = where_ == SitePlacement::Where::Edges && by_edge_.take(stack);
   const bool by_target = comes_back_ && by_target_.take(stack);
@@ -72,7 +72,7 @@ bool SiteWatch::after(const ArgumentMoment& at, ArrivalValues& out) const {
   return evaluate(at, here, out);
 }
 
-bool SiteWatch::before(const ArgumentMoment& at, ArrivalValues& out) const {
+bool SiteWatch::before(const ArgumentMoment& at, FilterValues& out) const {
   disasm::Evaluation here(at.registers, at.kernel);
   const auto done = here.step(before_);
   const std::uint64_t stack = here.registers().*arch::kStackPointer;
@@ -90,7 +90,7 @@ bool SiteWatch::before(const ArgumentMoment& at, ArrivalValues& out) const {
   return true;
 }
 
-bool SiteWatch::target(const ArgumentMoment& at, ArrivalValues& out) const {
+bool SiteWatch::target(const ArgumentMoment& at, FilterValues& out) const {
   const std::uint64_t stack = at.registers.*arch::kStackPointer;
   if (where_ == SitePlacement::Where::Before && fired_.take(stack)) return false;
   if (where_ != SitePlacement::Where::Before && comes_back_) by_target_.put(stack);
@@ -98,7 +98,7 @@ bool SiteWatch::target(const ArgumentMoment& at, ArrivalValues& out) const {
   return evaluate(at, here, out);
 }
 
-bool SiteWatch::edge(const ArgumentMoment& at, ArrivalValues&) const {
+bool SiteWatch::edge(const ArgumentMoment& at, FilterValues&) const {
   by_edge_.put(at.registers.*arch::kStackPointer);
   return false;
 }

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "providers/context/arrival.h"
+#include "providers/context/binding.h"
 #include "providers/sdt/site_placement.h"
 #include "providers/sdt/slice.h"
 
@@ -38,16 +38,16 @@ class SiteWatch {
   SiteWatch& operator=(const SiteWatch&) = delete;
 
   /// For the place that the stand has, for the target, for an edge.
-  const Arrival& at_place() const { return at_place_; }
-  const Arrival& at_target() const { return at_target_; }
-  const Arrival& at_edge() const { return at_edge_; }
+  const TrapFilter& at_place() const { return at_place_; }
+  const TrapFilter& at_target() const { return at_target_; }
+  const TrapFilter& at_edge() const { return at_edge_; }
 
  private:
-  class SiteArrival : public Arrival {
+  class SiteFilter : public TrapFilter {
    public:
-    using Fires = bool (SiteWatch::*)(const ArgumentMoment&, ArrivalValues&) const;
-    SiteArrival(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
-    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override {
+    using Fires = bool (SiteWatch::*)(const ArgumentMoment&, FilterValues&) const;
+    SiteFilter(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
+    bool fires(const ArgumentMoment& at, FilterValues& out) const override {
       return (watch_.*fires_)(at, out);
     }
 
@@ -58,11 +58,11 @@ class SiteWatch {
   enum class State : std::uint8_t { Off, On, BeingSwitched };
 
   State state(const ArgumentMoment& at) const;
-  bool after(const ArgumentMoment& at, ArrivalValues& out) const;
-  bool before(const ArgumentMoment& at, ArrivalValues& out) const;
-  bool target(const ArgumentMoment& at, ArrivalValues& out) const;
-  bool edge(const ArgumentMoment& at, ArrivalValues& out) const;
-  bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, ArrivalValues& out) const;
+  bool after(const ArgumentMoment& at, FilterValues& out) const;
+  bool before(const ArgumentMoment& at, FilterValues& out) const;
+  bool target(const ArgumentMoment& at, FilterValues& out) const;
+  bool edge(const ArgumentMoment& at, FilterValues& out) const;
+  bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, FilterValues& out) const;
 
   const GuestVirt site_;
   const Slice slice_;
@@ -72,7 +72,7 @@ class SiteWatch {
   const std::uint64_t stack_bytes_;
   /// For After and Edges: came by the target, by an edge. For Before: has fired.
   mutable StackPointerSet by_target_, by_edge_, fired_;
-  const SiteArrival at_place_, at_target_, at_edge_;
+  const SiteFilter at_place_, at_target_, at_edge_;
 };
 
 }  // namespace ringside::providers

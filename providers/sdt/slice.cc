@@ -213,7 +213,7 @@ bool Slice::has(GuestVirt at) const {
 }
 
 Result<void, Fault> Slice::take_arguments(const Evaluation& state, Kind call,
-                                          ArrivalValues& out) const {
+                                          FilterValues& out) const {
   constexpr auto& kRegisters = arch::kArgumentRegisters;
   const std::size_t count = std::min(parameters_.size(), out.words.size());
   // A tail call finds the return address on top, as a called function does.
@@ -254,7 +254,7 @@ Result<std::uint32_t, Fault> Slice::step_at(GuestVirt address) const {
 }
 
 Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memory,
-                                     ArrivalValues& out) const {
+                                     FilterValues& out) const {
   constexpr std::uint8_t kWord = sizeof(std::uint64_t);
   // Kernels look whether there is anything to call, and take the first one's data as __data.
   TRY(state.store(functions_, kWord, kFunction.raw()));

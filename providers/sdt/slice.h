@@ -40,7 +40,7 @@ class Slice {
   enum class End : std::uint8_t { Calls, Leaves };
   /// From where `state` is, which is at the site. Fault: memory, or more steps than any slice has.
   Result<End, Fault> run(disasm::Evaluation& state, const GuestReader& memory,
-                         ArrivalValues& out) const;
+                         FilterValues& out) const;
 
   /// Whether the instruction there is a part of it.
   bool has(GuestVirt at) const;
@@ -65,7 +65,7 @@ class Slice {
   class Preparation;
 
   Result<void, Fault> take_arguments(const disasm::Evaluation& state, Kind call,
-                                     ArrivalValues& out) const;
+                                     FilterValues& out) const;
 
   Result<std::uint32_t, Fault> step_at(GuestVirt address) const;
 

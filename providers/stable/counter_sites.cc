@@ -49,7 +49,7 @@ std::optional<std::uint64_t> index_of(const TypeGraph& types, std::string_view n
 
 // An arrival
 
-bool CounterSites::Adds::fires(const ArgumentMoment& at, ArrivalValues& out) const {
+bool CounterSites::Adds::fires(const ArgumentMoment& at, FilterValues& out) const {
   if (percpu_offset(*adds_.memory, at.registers) != counter_) return false;
   out.words[0] = adds_.added(at.registers);
   out.words[1] = at.percpu_base.wrapping_add(counter_).raw();
@@ -184,7 +184,7 @@ Result<std::vector<BoundSite>> CounterSites::sites_of(std::string_view name) {
     if (moves != nullptr && function == moves) continue;
     BoundSite bound{TRY(points_.examine(site.at, SitePolicy::Normal)), {}};
     bound.binding.at_function_edge = false;  // stacks begin with the instruction's own frame
-    bound.binding.arrival = &arrivals_.emplace_back(site.adds, wanted.at);
+    bound.binding.filter = &arrivals_.emplace_back(site.adds, wanted.at);
     out.push_back(bound);
   }
   if (out.empty()) {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "disasm/decoder.h"
-#include "providers/context/arrival.h"
+#include "providers/context/binding.h"
 #include "providers/functions/function_probes.h"
 
 namespace ringside::providers {
@@ -54,10 +54,10 @@ class CounterSites {
     disasm::Operation adds;
     Place place = Place::Unknown;
   };
-  class Adds final : public Arrival {
+  class Adds final : public TrapFilter {
    public:
     Adds(const disasm::Operation& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
-    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override;
+    bool fires(const ArgumentMoment& at, FilterValues& out) const override;
 
    private:
     const disasm::Operation adds_;

@@ -37,9 +37,9 @@ class Counters : public FunctionProviders {
     bool operator==(const Fired&) const = default;
   };
   std::optional<Fired> arrive(const BoundSite& bound) {
-    ArrivalValues out;
+    FilterValues out;
     const ArgumentMoment moment{registers_, text_, 0, {}, nullptr, kernel_address(kPercpu0)};
-    if (!bound.binding.arrival->fires(moment, out)) return std::nullopt;
+    if (!bound.binding.filter->fires(moment, out)) return std::nullopt;
     const auto counter = out.words[1] - kernel_address(kPercpu0).raw();
     return Fired{out.words[0], counter};
   }

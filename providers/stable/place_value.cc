@@ -160,19 +160,19 @@ Result<std::optional<TypeId>> PlaceCompiler::root(std::string_view name,
     return std::optional<TypeId>();
   }
   if (name == "elapsed") {
-    term.source = ArgumentSource::arrival_value(kElapsed);
+    term.source = ArgumentSource::filter_value(kElapsed);
     return std::optional<TypeId>();
   }
   if (name.starts_with("start")) {
     term.source =
-        ArgumentSource::arrival_value(kFirstStart + static_cast<std::uint32_t>(name.back() - '0'));
+        ArgumentSource::filter_value(kFirstStart + static_cast<std::uint32_t>(name.back() - '0'));
     return std::optional<TypeId>();
   }
   const auto parameter =
       name.starts_with("arg") ? parse_number<std::uint64_t>(name.substr(3)) : std::nullopt;
   CHECK(parameter && *parameter < dif::kMaxProbeArguments && end_ != End::Return);
-  term.source = end_ == End::Arrival
-                    ? ArgumentSource::arrival_value(static_cast<std::uint32_t>(*parameter))
+  term.source = end_ == End::TrapFilter
+                    ? ArgumentSource::filter_value(static_cast<std::uint32_t>(*parameter))
                     : kFunctionEntryArguments.arguments[*parameter];
   return std::optional<TypeId>();
 }

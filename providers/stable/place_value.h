@@ -84,7 +84,7 @@ class PlaceCondition {
 /// lacks; an expression that is none is a mistake of ours and ends the program.
 class PlaceCompiler {
  public:
-  enum class End : std::uint8_t { Entry, Return, Arrival };
+  enum class End : std::uint8_t { Entry, Return, TrapFilter };
   /// Words of what an arrival works out: after those of its tracepoint or counter.
   static constexpr std::uint32_t kElapsed = 6, kFirstStart = 7;
   PlaceCompiler(const guest_linux::Kernel& kernel, End end)

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/stable/first_found.h"
 
 namespace ringside::providers {
@@ -77,7 +77,7 @@ PlaceCompiler::End end_of(PlaceKind kind) {
     case PlaceKind::Return:
     case PlaceKind::OwnReturn: return PlaceCompiler::End::Return;
     case PlaceKind::Entry: return PlaceCompiler::End::Entry;
-    default: return PlaceCompiler::End::Arrival;
+    default: return PlaceCompiler::End::TrapFilter;
   }
 }
 
@@ -142,19 +142,19 @@ Result<std::uint64_t, Fault> StablePlace::argument(unsigned n, const ArgumentMom
 
 // Arrivals
 
-bool StablePlace::PlaceArrival::fires(const ArgumentMoment& at, ArrivalValues& out) const {
+bool StablePlace::PlaceFilter::fires(const ArgumentMoment& at, FilterValues& out) const {
   if (site_ != nullptr && !site_->fires(at, out)) return false;
   ArgumentMoment then = at;
-  then.arrival_values = &out;
+  then.filter_values = &out;
   return (place_.*fires_)(then, out);
 }
 
-const Arrival* StablePlace::at_end(const Arrival* site) {
+const TrapFilter* StablePlace::at_end(const TrapFilter* site) {
   if (site == nullptr && probe_.condition.empty() && probe_.start == nullptr) return nullptr;
   return &arrivals_.emplace_back(*this, site, &StablePlace::ends);
 }
 
-const Arrival* StablePlace::at_start(const Arrival* site) {
+const TrapFilter* StablePlace::at_start(const TrapFilter* site) {
   if (starts_ == nullptr) starts_ = std::make_unique<StartTable>();
   return &arrivals_.emplace_back(*this, site, &StablePlace::begins);
 }
@@ -170,7 +170,7 @@ std::optional<std::uint64_t> StablePlace::key(std::uint64_t object,
   return task->raw() ^ object * kSpread;
 }
 
-bool StablePlace::ends(const ArgumentMoment& at, ArrivalValues& out) const {
+bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
   if (probe_.start == nullptr) return condition_.holds(at, kernel_);
   const bool has_object = probe_.start->of == StartPlace::Of::TaskAndObject;
   const auto object =
@@ -199,7 +199,7 @@ std::optional<Start> StablePlace::start(const ArgumentMoment& at) const {
 }
 
 /// Never fires.
-bool StablePlace::begins(const ArgumentMoment& at, ArrivalValues&) const {
+bool StablePlace::begins(const ArgumentMoment& at, FilterValues&) const {
   const auto found = start(at);
   const auto who = found ? key(found->words[0], at) : std::nullopt;
   if (!who) return false;

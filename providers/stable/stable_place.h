@@ -1,7 +1,7 @@
 // A stable probe's place in one kernel: computes the probe's values there, and decides whether an
-// arrival is a firing (arrival.h). Made for each probe that a program asks for. Bindings refer to
-// it and to the Arrival objects that it makes. Fire context: fires(), argument(); everything else
-// no.
+// arrival is a firing (binding.h). Made for each probe that a program asks for. Bindings refer to
+// it and to the TrapFilter objects that it makes. Fire context: fires(), argument(); everything
+// else no.
 #pragma once
 
 #include <deque>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "providers/context/argument_plan.h"
-#include "providers/context/arrival.h"
+#include "providers/context/binding.h"
 #include "providers/stable/kernel_places.h"
 #include "providers/stable/place_value.h"
 #include "providers/stable/stable_probe.h"
@@ -33,34 +33,34 @@ class StablePlace final : public ComputedArguments {
   const ArgumentPlan& plan() const { return plan_; }
   const std::vector<TypeId>& types() const { return types_; }
 
-  /// The Arrival for a binding at which the probe fires. `site` decides first which arrivals count,
-  /// and computes their arguments; null: all count. Returns null if each arrival fires.
-  const Arrival* at_end(const Arrival* site);
-  /// The Arrival for a binding at the start.
-  const Arrival* at_start(const Arrival* site);
+  /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals
+  /// count, and computes their arguments; null: all count. Returns null if each arrival fires.
+  const TrapFilter* at_end(const TrapFilter* site);
+  /// The TrapFilter for a binding at the start.
+  const TrapFilter* at_start(const TrapFilter* site);
 
  private:
   struct Native {
     PlaceValue value;
     std::uint64_t (*shape)(std::uint64_t);
   };
-  class PlaceArrival final : public Arrival {
+  class PlaceFilter final : public TrapFilter {
    public:
-    using Fires = bool (StablePlace::*)(const ArgumentMoment&, ArrivalValues&) const;
-    PlaceArrival(const StablePlace& place, const Arrival* site, Fires fires)
+    using Fires = bool (StablePlace::*)(const ArgumentMoment&, FilterValues&) const;
+    PlaceFilter(const StablePlace& place, const TrapFilter* site, Fires fires)
         : place_(place), site_(site), fires_(fires) {}
-    bool fires(const ArgumentMoment& at, ArrivalValues& out) const override;
+    bool fires(const ArgumentMoment& at, FilterValues& out) const override;
 
    private:
     const StablePlace& place_;
-    const Arrival* const site_;
+    const TrapFilter* const site_;
     const Fires fires_;
   };
 
   Result<void> compile_start(KernelPlaces& places);
   std::optional<std::uint64_t> key(std::uint64_t object, const ArgumentMoment& at) const;
-  bool ends(const ArgumentMoment& at, ArrivalValues& out) const;
-  bool begins(const ArgumentMoment& at, ArrivalValues& out) const;
+  bool ends(const ArgumentMoment& at, FilterValues& out) const;
+  bool begins(const ArgumentMoment& at, FilterValues& out) const;
   std::optional<Start> start(const ArgumentMoment& at) const;
 
   const StableProbe& probe_;
@@ -69,7 +69,7 @@ class StablePlace final : public ComputedArguments {
   std::vector<TypeId> types_;
   PlaceCondition condition_;
   ArgumentPlan plan_;
-  std::deque<PlaceArrival> arrivals_;
+  std::deque<PlaceFilter> arrivals_;
   // Of one with a beginning:
   std::vector<PlaceValue> start_values_;
   PlaceCondition begins_, spoilt_;

@@ -140,16 +140,16 @@ Result<void> StableProvider::enable(const Probe& probe) {
   StablePlace* const place = row.place.get();
   Sites sites = std::move(*row.sites);
   row.sites.reset();  // taken, as arrivals remember: each enabling has its own
-  const auto bind = [&](BoundSite& bound, const Arrival* arrival) {
+  const auto bind = [&](BoundSite& bound, const TrapFilter* arrival) {
     bound.binding.probe = probe.id;
     bound.binding.plan = &place->plan();
-    bound.binding.arrival = arrival;
+    bound.binding.filter = arrival;
     return points_.bind(bound.site, bound.binding);
   };
   for (BoundSite& bound : sites.starts) {
-    TRY(bind(bound, place->at_start(bound.binding.arrival)));
+    TRY(bind(bound, place->at_start(bound.binding.filter)));
   }
-  for (BoundSite& bound : sites.ends) TRY(bind(bound, place->at_end(bound.binding.arrival)));
+  for (BoundSite& bound : sites.ends) TRY(bind(bound, place->at_end(bound.binding.filter)));
   row.enabled = true;
   return {};
 }

@@ -143,13 +143,13 @@ TEST_F(StableProviders, FireWhereTheirConditionHolds) {
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize);
   const Binding& binding = points_.bound[0].binding;
-  ASSERT_NE(binding.arrival, nullptr);
-  ArrivalValues nothing;
+  ASSERT_NE(binding.filter, nullptr);
+  FilterValues nothing;
 
   registers_.rdi = kernel_address(kTask).raw();
-  EXPECT_FALSE(binding.arrival->fires(moment(), nothing)) << "pid 101, tgid 100: a thread";
+  EXPECT_FALSE(binding.filter->fires(moment(), nothing)) << "pid 101, tgid 100: a thread";
   memory_.put32(kTask + 20, 101);
-  EXPECT_TRUE(binding.arrival->fires(moment(), nothing));
+  EXPECT_TRUE(binding.filter->fires(moment(), nothing));
   EXPECT_EQ(binding.plan->value(0, moment()).value(), registers_.rdi);
   EXPECT_EQ(binding.plan->value(1, moment()).value(), 202u);
 }
@@ -167,12 +167,12 @@ TEST_F(StableProviders, AReturnHasItsResult) {
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize + 5);
   const Binding& binding = points_.bound[0].binding;
-  ArrivalValues nothing;
+  FilterValues nothing;
 
   registers_.rax = 7;
-  EXPECT_FALSE(binding.arrival->fires(moment(), nothing));
+  EXPECT_FALSE(binding.filter->fires(moment(), nothing));
   registers_.rax = 0x1234'5678'ffff'fffe;  // an int, -2
-  EXPECT_TRUE(binding.arrival->fires(moment(), nothing));
+  EXPECT_TRUE(binding.filter->fires(moment(), nothing));
   EXPECT_EQ(binding.plan->value(0, moment()).value(), 2u);
 }
 
@@ -183,7 +183,7 @@ TEST_F(StableProviders, EnablingTwiceBindsOnce) {
   ASSERT_TRUE(provider_.enable(start));
   EXPECT_TRUE(provider_.is_enabled(start.id));
   EXPECT_EQ(points_.bound.size(), 1u);
-  EXPECT_EQ(points_.bound[0].binding.arrival, nullptr) << "it fires always";
+  EXPECT_EQ(points_.bound[0].binding.filter, nullptr) << "it fires always";
   provider_.note_disabled(start.id);
   EXPECT_FALSE(provider_.is_enabled(start.id));
 }

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 
 namespace ringside::providers {
 

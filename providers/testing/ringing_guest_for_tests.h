@@ -17,7 +17,7 @@ struct RingingGuest {
   static constexpr GuestVirt kPlace{0xffff'ffff'8100'0000};  // of the probe
 
   /// The dispatcher is open; the channel, which also leads to `events`, is not.
-  RingingGuest(ProbeSink& sink, dif::ProbeId probe, VcpuEventSink* events = nullptr)
+  RingingGuest(ProbeSink& sink, dif::ProbeId probe, VmDispatcher* events = nullptr)
       : dispatcher(kernel, contexts, sink, clock, {.added = {{kPlace, {probe}}}}),
         channel(exits, {.traps = ShimTraps{shim, handlers}, .events = events}) {
     FakeKernel::write_task(memory);

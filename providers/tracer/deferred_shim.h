@@ -17,10 +17,6 @@
 
 namespace ringside::providers {
 
-/// The facts of this kernel that the installer needs, from its symbols. Unsupported, naming the
-/// symbol, when one is missing.
-Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, guest_linux::Kernel& kernel);
-
 class DeferredShim final : public vmm::TrapTable {
  public:
   using Installer = std::function<Result<std::unique_ptr<vmm::Shim>>()>;

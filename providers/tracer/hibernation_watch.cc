@@ -2,7 +2,7 @@
 
 #include <sys/eventfd.h>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/tracer/watched_entry.h"
 
 namespace ringside::providers {

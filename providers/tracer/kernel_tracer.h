@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "providers/clock/guest_clock.h"
 #include "providers/context/host_context.h"
 #include "providers/context/vcpu_contexts.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/dispatch/probe_sink.h"
 #include "providers/fire/exit_channel.h"
-#include "providers/fire/guest_clock.h"
 #include "providers/fire/shim_traps.h"
 #include "providers/registry.h"
 #include "providers/tracer/trace_statistics.h"
@@ -31,11 +31,11 @@ namespace ringside::providers {
 /// A kernel's trace offers these to the others that fire. They belong to the trace.
 struct KernelTraps {
   HostView view;
-  LinuxGuest inside;                      // for what fires on its vCPUs at no instruction of ours
-  std::optional<ShimTraps> shim{};        // none: nothing of it traps by a shim
-  BreakpointSink* breakpoints = nullptr;  // null: there are none without guest code
-  std::vector<FireGate*> gates{};         // open while its probes fire
-  std::function<bool()> upkeep{};         // FireLoopParts::upkeep
+  LinuxGuest inside;                // for what fires on its vCPUs at no instruction of ours
+  std::optional<ShimTraps> shim{};  // none: nothing of it traps by a shim
+  BreakpointHandler breakpoints{};  // empty: there are none without guest code
+  std::vector<FireGate*> gates{};   // open while its probes fire
+  std::function<bool()> upkeep{};   // FireLoopParts::upkeep
 };
 
 class KernelTrace {

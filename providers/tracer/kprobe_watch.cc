@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"

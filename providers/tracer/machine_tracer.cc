@@ -86,7 +86,7 @@ MachineTrace::MachineTrace(vmm::Machine& machine, Channel channel, ProbeSink& si
     : machine_(machine),
       exits_(machine.exits()),
       traps_ring_(channel == Channel::Exit && kernel && kernel->shim),
-      has_breakpoints_(kernel && kernel->breakpoints != nullptr),
+      has_breakpoints_(kernel && kernel->breakpoints),
       sample_contexts_(machine.memory(), vcpus_of(machine), inside(kernel)),
       event_contexts_(machine.memory(), vcpus_of(machine), inside(kernel)),
       sampler_(machine, sample_contexts_, sink, clock,

@@ -46,7 +46,7 @@ class MachineTrace {
   /// It does not change which probes fire.
   Result<void> listen(const EventSubscription& wants);
   /// From now on just these events fire. When it returns no firing of another one is under way.
-  void lead(const EventTable& table) { events_.lead(table); }
+  void set_events(const EventTable& table) { events_.set_events(table); }
   /// The machine need not tell events any more that do not fire.
   Result<void> stop_listening();
   /// The machine tells nothing any more. Idempotent; a machine that is gone needs nothing.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
 

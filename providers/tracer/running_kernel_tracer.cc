@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "providers/cleanup/leave.h"
+#include "providers/clock/host_clock.h"
 #include "providers/context/linux_contexts.h"
 #include "providers/dispatch/dispatch.h"
-#include "providers/fire/host_clock.h"
 #include "providers/functions/fbt.h"
 #include "providers/functions/syscall_provider.h"
 #include "providers/instr/instr.h"

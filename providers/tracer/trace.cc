@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "dif/verify/stack_use.h"
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 
 namespace ringside::providers {
 namespace {
@@ -17,8 +17,10 @@ GuestClock::Config clock_config(const TraceSources& from) {
 }  // namespace
 
 Trace::Trace(const TraceSources& from)
-    : sink_(from.engine, from.machine_tracer != nullptr && from.machine_tracer->has_exits(),
-            from.vcpus),
+    : sink_(from.engine, from.vcpus,
+            from.machine_tracer != nullptr && from.machine_tracer->has_exits()
+                ? EngineSink::Remember::LastFirings
+                : EngineSink::Remember::Nothing),
       clock_(TickRate(from.host_hertz), clock_config(from)),
       kernel_(begin_kernel(from)),
       traps_(kernel_ ? std::optional(kernel_->traps()) : std::nullopt),

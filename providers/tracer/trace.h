@@ -10,12 +10,12 @@
 
 #include "dif/engine/engine.h"
 #include "providers/budget/budget_enforcer.h"
+#include "providers/clock/guest_clock.h"
+#include "providers/dispatch/engine_sink.h"
 #include "providers/dispatch/firing_pause.h"
 #include "providers/fire/fire_loop.h"
-#include "providers/fire/guest_clock.h"
 #include "providers/tracer/kernel_tracer.h"
 #include "providers/tracer/machine_tracer.h"
-#include "providers/tracer/remembering_sink.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {
@@ -41,8 +41,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  const RememberingSink& sink() const { return sink_; }
-  RememberingSink& sink() { return sink_; }
+  const EngineSink& sink() const { return sink_; }
+  EngineSink& sink() { return sink_; }
   const GuestClock& clock() const { return clock_; }
   KernelTrace* kernel() const { return kernel_.get(); }                // null where none is known
   FiringPause* firing_pause() { return pause_ ? &*pause_ : nullptr; }  // null without a machine
@@ -61,7 +61,7 @@ class Trace {
   std::vector<FireGate*> gates() const;
 
   // Each works on those above it.
-  RememberingSink sink_;
+  EngineSink sink_;
   GuestClock clock_;
   const std::unique_ptr<KernelTrace> kernel_;
   std::optional<KernelTraps> traps_;  // the kernel's

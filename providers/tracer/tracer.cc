@@ -13,12 +13,12 @@
 #include <thread>
 #include <utility>
 
-#include "providers/boot/boot_tracer.h"
 #include "providers/builtin.h"
 #include "providers/cleanup/clean.h"
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 #include "providers/profile/profile.h"
 #include "providers/registry.h"
+#include "providers/tracer/boot_tracer.h"
 #include "providers/tracer/machine_tracer.h"
 #include "providers/tracer/running_kernel_tracer.h"
 #include "providers/tracer/trace.h"
@@ -360,7 +360,7 @@ void LiveTracer::let_host_probes_fire() {
   } else {
     engine_->mute_error_probe();
   }
-  if (trace_->machine()) trace_->machine()->lead(machine_tracer_->enabled_events());
+  if (trace_->machine()) trace_->machine()->set_events(machine_tracer_->enabled_events());
 }
 
 Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {

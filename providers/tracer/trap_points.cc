@@ -105,7 +105,7 @@ void TrapPoints::abandon_added() {
 }
 
 void TrapPoints::release_bound() {
-  for (const auto& lead : std::exchange(bound_, {}).added) table_.release(lead.at);
+  for (const auto& bound : std::exchange(bound_, {}).added) table_.release(bound.at);
 }
 
 void TrapPoints::release(std::span<const GuestVirt> places) {

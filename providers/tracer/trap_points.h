@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "providers/dispatch/binding.h"
+#include "providers/context/binding.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/machine.h"

@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "dif/engine/fire_context.h"
+#include "providers/clock/host_clock.h"
 #include "providers/dispatch/firing_pause.h"
-#include "providers/fire/host_clock.h"
 
 namespace ringside::providers {
 namespace {
@@ -48,7 +48,7 @@ void VmDispatcher::store(const EventTable& table) {
 }
 
 /// Turns that begin after the wait see the new words: they are taken and given up in order.
-void VmDispatcher::lead(const EventTable& table) {
+void VmDispatcher::set_events(const EventTable& table) {
   if (table == table_) return;
   store(table);
   sink_.wait_for_turns();
@@ -63,10 +63,10 @@ dif::ProbeId VmDispatcher::probe_of(const vmm::VcpuEvent& event) const {
 
 void VmDispatcher::on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   if (vcpu.index() >= contexts_.size()) return;
-  if (fire(vcpu, event) == Then::KeepStill) sink_.settle(vcpu.index());
+  if (fire(vcpu, event) == AfterFiring::StandStill) sink_.settle(vcpu.index());
 }
 
-VmDispatcher::Then VmDispatcher::fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
+VmDispatcher::AfterFiring VmDispatcher::fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) {
   const dif::FireScope scope;
   const std::uint32_t index = vcpu.index();
   HostFacts facts;
@@ -75,15 +75,15 @@ VmDispatcher::Then VmDispatcher::fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEve
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(vcpu.guest_tsc(), tsc);
   const std::lock_guard turn(sink_.turn(index));
-  if (!open_.load(std::memory_order_acquire)) return Then::GoOn;
+  if (!open_.load(std::memory_order_acquire)) return AfterFiring::Resume;
   const dif::ProbeId probe = probe_of(event);
-  if (probe == kNone) return Then::GoOn;
+  if (probe == kNone) return AfterFiring::Resume;
   VcpuContext& context = contexts_[index];
   context.begin(vcpu, plans_[index_of(event.kind)], facts);
   sink_.fire(probe, {index, time, clock_.wall_of_host(tsc)}, context);
-  if (!context.keeps_still()) return Then::GoOn;
+  if (!context.keeps_still()) return AfterFiring::Resume;
   sink_.keep(index, {index, GuestVirt(0), vcpu.registers()});
-  return Then::KeepStill;
+  return AfterFiring::StandStill;
 }
 
 }  // namespace ringside::providers

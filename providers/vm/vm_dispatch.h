@@ -1,8 +1,8 @@
 // Passes events that the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider
 // `vm`. There is at most one probe for each kind of event, and for exits one for each reason. The
-// probes may change while events come: an event looks its probe up in the vCPU's turn. Once lead()
-// has returned, the old probes do not fire any more. Nothing fires before open() or after close().
-// Fire context: on_event() and wants() yes; everything else no.
+// probes may change while events come: an event looks its probe up in the vCPU's turn. Once
+// set_events() has returned, the old probes do not fire any more. Nothing fires before open() or
+// after close(). Fire context: on_event() and wants() yes; everything else no.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 #include <optional>
 #include <tuple>
 
+#include "providers/clock/guest_clock.h"
 #include "providers/context/vcpu_contexts.h"
 #include "providers/dispatch/probe_sink.h"
-#include "providers/fire/exit_channel.h"
-#include "providers/fire/guest_clock.h"
+#include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
 
@@ -35,7 +35,7 @@ struct EventTable {
 /// Where the arguments of the probes of each kind come from.
 using EventPlans = std::array<ArgumentPlan, vmm::VcpuEvent::kKinds>;
 
-class VmDispatcher final : public VcpuEventSink, public FireGate {
+class VmDispatcher final : public FireGate {
  public:
   /// The index of the reason of an exit among an event's facts; the event's values come before it.
   static constexpr std::uint32_t kReasonFact = std::tuple_size_v<HostFacts> - 1;
@@ -46,18 +46,19 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
 
   /// From now on events fire these probes and no others. When it returns, no firing of an old probe
   /// is under way, so do not call it while you hold a turn. One thread at a time.
-  void lead(const EventTable& table);
+  void set_events(const EventTable& table);
   const EventTable& table() const { return table_; }
 
   void open() override { open_.store(true, std::memory_order_release); }
   void close() override { open_.store(false, std::memory_order_release); }
-  bool wants(const vmm::VcpuEvent& event) const override { return probe_of(event) != kNone; }
-  void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event) override;
+  /// Whether on_event() has anything to do.
+  bool wants(const vmm::VcpuEvent& event) const { return probe_of(event) != kNone; }
+  void on_event(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event);
 
  private:
   static constexpr dif::ProbeId kNone{0};
-  enum class Then : std::uint8_t { GoOn, KeepStill };
-  Then fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event);
+  enum class AfterFiring : std::uint8_t { Resume, StandStill };
+  AfterFiring fire(vmm::StoppedVcpu& vcpu, const vmm::VcpuEvent& event);
   dif::ProbeId probe_of(const vmm::VcpuEvent& event) const;
   void store(const EventTable& table);
 
@@ -66,7 +67,7 @@ class VmDispatcher final : public VcpuEventSink, public FireGate {
   GuestClock& clock_;
   const EventPlans& plans_;
   std::atomic<bool> open_ = false;
-  EventTable table_;  // as lead() was told; for the thread that calls it
+  EventTable table_;  // as set_events() was told; for the thread that calls it
   std::array<std::atomic<dif::ProbeId>, vmm::VcpuEvent::kKinds> by_kind_ = {};
   std::array<std::atomic<dif::ProbeId>, EventTable::kReasons> by_reason_ = {};
 };

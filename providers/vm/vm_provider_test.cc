@@ -60,9 +60,9 @@ class Vm : public ::testing::Test {
   }
   void tell(const vmm::VcpuEvent& event) { dispatcher_.on_event(vcpu_, event); }
   /// The probes that are enabled by now fire.
-  void lead() { dispatcher_.lead(provider_.enabled()); }
+  void set_events() { dispatcher_.set_events(provider_.enabled()); }
   void run() {
-    lead();
+    set_events();
     dispatcher_.open();
   }
 
@@ -193,7 +193,7 @@ TEST_F(Vm, AnExitFiresTheProbeOfItsReason) {
 
 TEST_F(Vm, NothingFiresBeforeTheBeginningOrAfterTheEnd) {
   enable("vm::hlt");
-  lead();
+  set_events();
   const vmm::VcpuEvent event{Kind::Hlt, 0, {100}};
 
   tell(event);
@@ -240,7 +240,7 @@ TEST_F(Vm, ProbesThatComeAndGoLoseNothingAndFireNowhereElseUnderVcpusThatRun) {
   for (unsigned n = 0; n < kCycles; ++n) {
     ++phase;
     ASSERT_TRUE(provider_.enable(switched));
-    dispatcher.lead(provider_.enabled());
+    dispatcher.set_events(provider_.enabled());
     ++phase;
     const std::array begun{rounds[0].load(), rounds[1].load()};
     while (n % 8 == 0 && (rounds[0] < begun[0] + 2 || rounds[1] < begun[1] + 2)) {
@@ -248,7 +248,7 @@ TEST_F(Vm, ProbesThatComeAndGoLoseNothingAndFireNowhereElseUnderVcpusThatRun) {
     }
     ++phase;
     provider_.note_disabled(switched.id);
-    dispatcher.lead(provider_.enabled());
+    dispatcher.set_events(provider_.enabled());
     ++phase;
   }
   ended = true;

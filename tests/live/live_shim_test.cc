@@ -14,10 +14,10 @@
 
 #include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracepoint/tracepoint.h"
-#include "providers/tracer/deferred_shim.h"
 #include "tests/live/live_guest.h"
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/low_memory.h"
+#include "vmm/linux/shim_facts.h"
 #include "vmm/process_memory.h"
 #include "vmm/qemu/qemu_machine.h"
 #include "vmm/shim/shim.h"
@@ -106,7 +106,7 @@ class Trace {
                            : TRY(guest_linux::find_low_memory(machine.memory(), kernel));
     std::cout << fmt::format("the shim takes {} KiB at {:#x}\n", where.size >> 10,
                              where.base.raw());
-    const vmm::ShimKernelFacts facts = TRY(providers::find_shim_facts(machine, kernel));
+    const vmm::ShimKernelFacts facts = TRY(guest_linux::find_shim_facts(machine, kernel));
     std::unique_ptr<vmm::Shim> shim;
     {
       auto paused = TRY(vmm::PausedMachine::pause(machine));

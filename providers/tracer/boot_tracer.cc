@@ -1,13 +1,36 @@
-// In this file, top to bottom: set-up, start and stop, breakpoints.
-#include "providers/boot/boot_trace.h"
+// In this file, top to bottom: the tracer; its trace: set-up, start and stop, breakpoints.
+#include "providers/tracer/boot_tracer.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "providers/functions/fbt.h"
+#include "providers/functions/syscall_provider.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_tables.h"
 
 namespace ringside::providers {
+
+void BootTracer::add_providers(Registry& registry) {
+  if (kernel_.is_linux()) {
+    registry.add(std::make_unique<SyscallProvider>(kernel_.text(), kernel_, points_));
+  }
+  registry.add(std::make_unique<FbtProvider>(kernel_.text(), kernel_, points_));
+}
+
+std::unique_ptr<KernelTrace> BootTracer::begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) {
+  return std::make_unique<BootTrace>(*this, sink, clock, stacks);
+}
+
+void BootTracer::notice(std::string text) {
+  const std::lock_guard lock(notices_lock_);
+  notices_.push_back(std::move(text));
+}
+
+std::vector<std::string> BootTracer::take_notices() {
+  const std::lock_guard lock(notices_lock_);
+  return std::exchange(notices_, {});
+}
 
 BootTrace::BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock,
                      KernelTracer::Stacks stacks)
@@ -33,7 +56,7 @@ KernelTraps BootTrace::traps() {
                    LinuxLocks(kernel_.types()),
                    [this] { host_reader_.set_table(kernel_.table_in(machine_.memory())); }},
           .inside = {kernel_, contexts_},
-          .breakpoints = this,
+          .breakpoints = [this](vmm::StoppedVcpu& vcpu, GuestVirt at) { on_breakpoint(vcpu, at); },
           .gates = {&dispatcher_}};
 }
 

@@ -1,23 +1,56 @@
-// The trace of a kernel that is traced from its first instruction. Its breakpoints fire on the
-// vCPUs' threads. Until the kernel has numbered its CPUs, a firing's CPU is the vCPU's index. Made
-// by the boot tracer. Threads: the session's, but for on_breakpoint() (vCPUs', several at once).
-// Fire context: the firing in on_breakpoint() begins its own; everything else no.
+// The tracer of a kernel that is traced from its first instruction. Symbols, types and text come
+// from the kernel's file, and the probes are breakpoints that need no guest code.
+// Used by the tracer alone. Threads: the session's; notices are left on vCPUs' threads, too. Does
+// not: make or release the machine.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "providers/boot/boot_plan.h"
-#include "providers/boot/boot_tracer.h"
+#include "providers/boot/boot_points.h"
 #include "providers/boot/breakpoint_setter.h"
 #include "providers/context/linux_contexts.h"
 #include "providers/dispatch/dispatch.h"
+#include "providers/tracer/kernel_tracer.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/stacks/stack_tables.h"
+#include "vmm/machine.h"
 
 namespace ringside::providers {
 
-class BootTrace final : public KernelTrace, public BreakpointSink {
+class BootTracer final : public KernelTracer {
+ public:
+  /// `machine` has exits() and was made with KvmConfig::hold. Both must outlive it.
+  BootTracer(vmm::Machine& machine, guest_linux::FileKernel& kernel)
+      : machine_(machine), kernel_(kernel), points_(kernel) {}
+  BootTracer(const BootTracer&) = delete;
+  BootTracer& operator=(const BootTracer&) = delete;
+
+  void add_providers(Registry& registry) override;
+  std::optional<std::uint32_t> tsc_khz() const override { return std::nullopt; }
+  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) override;
+  std::vector<std::string> take_notices() override;
+
+ private:
+  friend class BootTrace;
+  void notice(std::string text);
+
+  vmm::Machine& machine_;
+  guest_linux::FileKernel& kernel_;
+  BootPoints points_;
+  std::mutex notices_lock_;  // between vCPUs and the session
+  std::vector<std::string> notices_;
+};
+
+/// Its trace. The breakpoints fire on the vCPUs' threads. Until the kernel has numbered its CPUs, a
+/// firing's CPU is the vCPU's index.
+/// Threads: the session's, but for on_breakpoint() (vCPUs', several at once). Fire context: the
+/// firing in on_breakpoint() begins its own; everything else no.
+class BootTrace final : public KernelTrace {
  public:
   /// All must outlive it.
   BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock, KernelTracer::Stacks stacks);
@@ -39,9 +72,8 @@ class BootTrace final : public KernelTrace, public BreakpointSink {
             .waits = dispatcher_.tally().histogram()};
   }
 
-  void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address) override;
-
  private:
+  void on_breakpoint(vmm::StoppedVcpu& vcpu, GuestVirt address);
   void fire(vmm::StoppedVcpu& vcpu, GuestVirt address);
   void advance(vmm::StoppedVcpu& vcpu, GuestVirt address);
   std::optional<std::uint32_t> system_state(const Registers& registers) const;

@@ -9,7 +9,6 @@
 
 #include "dif/program/probe_description.h"
 #include "providers/context/argument_plan.h"
-#include "providers/context/arrival.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
@@ -20,7 +19,7 @@ namespace ringside::providers {
 inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
 inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the numbers we know
 
-/// How an arrival at a place concerns the probe.
+/// How a trap at a place concerns the probe.
 enum class Role : std::uint8_t {
   Fires,
   /// The probe is the return of a function that ends here in a jump to another one: it fires where
@@ -40,6 +39,23 @@ struct TailCall {
   auto operator<=>(const TailCall&) const = default;
 };
 
+/// Decides which traps at a place fire a probe, where not all of them do, and works out arguments
+/// of those firings. Made by providers, and asked for each trap. Fire context: yes.
+class TrapFilter {
+ public:
+  virtual ~TrapFilter() = default;
+  /// Whether the probe fires; then `out` is what its plan's ArgumentSource::filter_value() shows.
+  /// Asked once for each trap, in the order of the traps of one vCPU, on several vCPUs at once.
+  virtual bool fires(const ArgumentMoment& at, FilterValues& out) const = 0;
+};
+
+/// The moment of a jump or a return.
+struct TaskMoment {
+  std::uint64_t task = 0;  // address of its structure
+  std::int32_t tid = 0;
+  std::uint64_t stack_pointer = 0;
+};
+
 struct Binding {
   dif::ProbeId probe;
   Role role = Role::Fires;
@@ -51,8 +67,8 @@ struct Binding {
   /// On the path that all system calls share: fires for this one only. The plan says where the
   /// number is.
   std::uint32_t number = kNoNumber;
-  /// Whether an arrival fires at all; null: each does. Lives as long as the plan.
-  const Arrival* arrival = nullptr;
+  /// Decides which traps fire; null: each does. Lives as long as the plan.
+  const TrapFilter* filter = nullptr;
   /// For a binding that waits; otherwise null. It lives as long as the plan.
   const TailCall* tail_call = nullptr;
   /// Outlives the dispatcher, as the provider does that it belongs to.

@@ -1,4 +1,4 @@
-#include "providers/fire/tsc_scale.h"
+#include "providers/clock/tsc_scale.h"
 
 namespace ringside::providers {
 

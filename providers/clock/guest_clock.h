@@ -38,7 +38,7 @@
 #include <tuple>
 #include <vector>
 
-#include "providers/fire/tsc_scale.h"
+#include "providers/clock/tsc_scale.h"
 #include "vmm/base/brief_lock.h"
 #include "vmm/stop_times.h"
 

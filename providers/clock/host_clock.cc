@@ -1,10 +1,10 @@
-#include "providers/fire/host_clock.h"
+#include "providers/clock/host_clock.h"
 
 #include <time.h>
 
 #include <algorithm>
 
-#include "providers/fire/guest_clock.h"
+#include "providers/clock/guest_clock.h"
 
 namespace ringside::providers {
 namespace {

@@ -1,4 +1,4 @@
-#include "providers/fire/guest_clock.h"
+#include "providers/clock/guest_clock.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // The probes that stand and fire while a fake kernel boots: the test is the vCPU that hits
 // breakpoints.
-#include "providers/boot/boot_tracer.h"
+#include "providers/tracer/boot_tracer.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ class Boot : public testing::Test {
     vcpu.state.cr3 = kRoot;
     vcpu.state.gs_base = gs_base;
     vcpu.state.rdi = 42;
-    trace_->traps().breakpoints->on_breakpoint(vcpu, entry(name));
+    trace_->traps().breakpoints(vcpu, entry(name));
   }
   bool stands(std::string_view name) const {
     const auto& all = machine_.fake.breakpoints;

@@ -1,0 +1,15 @@
+// The facts about a running kernel that the installer of a shim needs (vmm/shim/shim_image.h), from
+// its symbols and types. Used by who installs a shim or takes one out.
+#pragma once
+
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim_image.h"
+
+namespace ringside::guest_linux {
+
+/// Unsupported, naming the symbol, when one is missing.
+Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, Kernel& kernel);
+
+}  // namespace ringside::guest_linux
