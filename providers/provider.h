@@ -128,7 +128,9 @@ class Provider {
     return index < id_count() ? std::optional(index) : std::nullopt;
   }
   /// enable() answers this for a probe that is not this provider's.
-  tl::unexpected<Error> no_such_probe() const;
+  tl::unexpected<Error> no_such_probe() const {
+    return fail(ErrorCode::NotFound, "the provider " + std::string(name_) + " has no such probe");
+  }
 
  private:
   const std::string_view name_;

@@ -2,8 +2,7 @@
 
 #include <array>
 
-#include "providers/context/frame_pointers.h"
-#include "providers/context/registers_for_d.h"
+#include "providers/context/registers.h"
 
 namespace ringside::providers {
 namespace {

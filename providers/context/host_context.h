@@ -4,17 +4,22 @@
 // Fire context: yes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <functional>
 #include <vector>
 
 #include "dif/evaluate/guest_context.h"
 #include "providers/context/argument_plan.h"
-#include "providers/context/host_ancestors.h"
 #include "providers/context/linux_locks.h"
 #include "providers/context/linux_paths.h"
 
 namespace ringside::providers {
+
+/// This process on this host, its parent and so on, as far as /proc tells: for progenyof() in
+/// probes that the host fires.
+std::vector<pid_t> host_ancestors();
 
 /// The guest as a firing that the host makes sees it.
 struct HostView {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "providers/context/registers_for_d.h"
+#include "providers/context/registers.h"
 #include "vmm/linux/constants.h"
 
 namespace ringside::providers {

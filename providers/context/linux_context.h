@@ -1,12 +1,13 @@
 // The guest at the moment of a firing, for Linux on x86-64: identity from `current`, arguments
 // by the plan of the probe's place, memory through the kernel's and the process's page tables.
 // Used by the dispatcher for traps, and through VcpuContext for samples and events. Each vCPU has
-// one instance, which all its firings use, one after the other (linux_contexts.h). Every answer is
+// one instance, which all its firings use, one after the other (LinuxContexts). Every answer is
 // hostile data: a wrong pointer is a Fault and nothing worse. Fire context: yes.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "dif/evaluate/guest_context.h"
@@ -180,6 +181,29 @@ class LinuxContext final : public dif::GuestContext {
   std::optional<vmm::TrappedTask> task_;
   std::optional<TrapMoment> when_;
   mutable std::optional<GuestVirt> current_;
+};
+
+/// One context for each of a machine's vCPUs. A firing on a vCPU (a trap, a sample or an event)
+/// uses that vCPU's context while it holds the vCPU's turn (dif/engine/engine.h). So no context is
+/// used by two firings at once. Fire context: operator[] yes; everything else no.
+class LinuxContexts {
+ public:
+  /// The parts of each LinuxContext; they share their RunTimes.
+  LinuxContexts(unsigned vcpus, vmm::GuestMemory& memory, const guest_linux::Kernel& kernel,
+                const LinuxContextParts& parts = {}) {
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      contexts_.emplace_back(memory, kernel, run_times_, parts);
+    }
+  }
+
+  LinuxContext& operator[](std::uint32_t vcpu) { return contexts_[vcpu]; }
+  unsigned size() const { return static_cast<unsigned>(contexts_.size()); }
+  auto begin() { return contexts_.begin(); }
+  auto end() { return contexts_.end(); }
+
+ private:
+  RunTimes run_times_;
+  std::deque<LinuxContext> contexts_;
 };
 
 }  // namespace ringside::providers

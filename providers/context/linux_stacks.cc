@@ -6,8 +6,8 @@
 #include <array>
 
 #include "providers/clock/host_clock.h"
-#include "providers/context/frame_pointers.h"
 #include "providers/context/linux_context.h"
+#include "providers/context/registers.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/read_ahead.h"

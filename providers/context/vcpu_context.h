@@ -2,20 +2,44 @@
 // exit, a port, an MSR). If Linux is known and has set up this CPU, the context is Linux's;
 // otherwise it is that of a bare machine. Both the choice and the registers wait until the program
 // needs them: events come by the hundred thousand, and most programs only count them.
-// Used by the sampler and the vm provider, one instance each for each vCPU (vcpu_contexts.h).
+// Used by the sampler and the vm provider, one instance each for each vCPU (VcpuContexts).
 // Fire context: yes.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "providers/context/argument_plan.h"
 #include "providers/context/bare_context.h"
-#include "providers/context/cpu_place.h"
 #include "providers/context/linux_context.h"
+#include "vmm/arch/arch.h"
+#include "vmm/base/address.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/online_cpus.h"
 #include "vmm/vcpu_exits.h"
 
 namespace ringside::providers {
+
+/// Which of Linux's CPUs a vCPU is, from its registers: which GS base has the per-cpu base depends
+/// on swapgs, not only on the mode. Used wherever the host looks at a vCPU that did not trap into
+/// the shim. The registers are the guest's, so they are hostile.
+struct CpuPlace {
+  std::uint32_t cpu = 0;     // below `vcpus`
+  GuestVirt percpu_base{0};  // 0: nobody knows; the kernel has not set it up yet
+};
+
+/// If neither GS base is a CPU's per-cpu base, the CPU is the one with the vCPU's index.
+inline CpuPlace locate_cpu(const guest_linux::Kernel& kernel, const Registers& registers,
+                           unsigned vcpu, unsigned vcpus) {
+  for (const arch::Register which : arch::kPerCpuBases) {
+    const GuestVirt base(registers.*which);
+    const auto cpu = kernel.cpu_of(base);
+    if (cpu && *cpu < vcpus) return {*cpu, base};
+  }
+  const auto bases = kernel.percpu_bases();
+  return {vcpu, GuestVirt(vcpu < bases.size() ? bases[vcpu] : 0)};
+}
 
 /// The Linux in a machine, as far as firing contexts need it. Both must outlive the LinuxVcpu.
 struct LinuxVcpu {
@@ -120,6 +144,45 @@ class VcpuContext final : public dif::GuestContext {
   mutable bool keeps_still_ = false;
   const Reader kernel_reader_{*this, &dif::GuestContext::kernel};
   const Reader user_reader_{*this, &dif::GuestContext::user};
+};
+
+/// The Linux in a machine, as far as firing contexts need it. Both must outlive the LinuxGuest.
+struct LinuxGuest {
+  const guest_linux::Kernel& kernel;
+  LinuxContexts& contexts;  // by vCPU
+};
+
+/// One context for each vCPU, used in its turn. The sampler and the vm provider each have their own
+/// set. Fire context: operator[] and locate() yes.
+class VcpuContexts {
+ public:
+  /// One for each of `vcpus`; parameters as VcpuContext has them.
+  VcpuContexts(const vmm::GuestMemory& memory, unsigned vcpus,
+               const std::optional<LinuxGuest>& guest) {
+    if (guest) online_.emplace(guest->kernel, memory);
+    for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
+      std::optional<LinuxVcpu> inside;
+      if (guest) inside.emplace(LinuxVcpu{guest->kernel, guest->contexts[vcpu]});
+      contexts_.emplace_back(memory, vcpus, inside);
+    }
+  }
+
+  VcpuContext& operator[](std::uint32_t vcpu) { return contexts_[vcpu]; }
+  unsigned size() const { return static_cast<unsigned>(contexts_.size()); }
+  /// Which CPU the guest calls this vCPU; below size().
+  CpuPlace locate(const Registers& registers, unsigned vcpu) const {
+    return contexts_[vcpu].locate(registers, vcpu);
+  }
+  /// Whether Linux does not use the vCPU that has these registers and that Linux calls `cpu`: it
+  /// took the CPU offline, or has not started it since it was plugged in. False if that is not
+  /// known.
+  bool is_offline(std::uint32_t cpu, const Registers& registers) const {
+    return online_ && online_->is_offline(cpu, registers);
+  }
+
+ private:
+  std::optional<guest_linux::OnlineCpusInRam> online_;
+  std::deque<VcpuContext> contexts_;
 };
 
 }  // namespace ringside::providers

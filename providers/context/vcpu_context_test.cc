@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "providers/context/vcpu_contexts.h"
 #include "providers/testing/fake_guest.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
 

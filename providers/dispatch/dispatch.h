@@ -21,7 +21,7 @@
 
 #include "providers/clock/guest_clock.h"
 #include "providers/context/binding.h"
-#include "providers/context/linux_contexts.h"
+#include "providers/context/linux_context.h"
 #include "providers/dispatch/dispatch_table.h"
 #include "providers/dispatch/pending_returns.h"
 #include "providers/dispatch/probe_sink.h"

@@ -1,6 +1,7 @@
-// The channel: how a trap reaches the host (vmm/shim/mailboxes.h has both). Spin costs a host CPU that
-// looks at the mailboxes all the time, and answers in the time that a cache line takes to travel.
-// Exit costs an exit of the guest for each trap, and no CPU beside the vCPU's own.
+// How a guest traps, and the channel by which a trap reaches the host (vmm/shim/mailboxes.h has
+// both). Spin costs a host CPU that looks at the mailboxes all the time, and answers in the time
+// that a cache line takes to travel. Exit costs an exit of the guest for each trap, and no CPU
+// beside the vCPU's own.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,8 @@ Result<Channel> choose_channel(Channel wanted, const ChannelChoice& choice);
 
 /// CPUs of the host that this process may run on; at least 1.
 unsigned online_cpus();
+
+/// The form in which probes are written into the text: int3s or jumps.
+enum class TrapForm : std::uint8_t { Breakpoints, JumpsWhereTheyMay };
 
 }  // namespace ringside::providers

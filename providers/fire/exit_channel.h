@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-#include "providers/fire/shim_traps.h"
+#include "providers/fire/poller.h"
 #include "providers/profile/sampler.h"
 #include "providers/vm/vm_dispatch.h"
 #include "vmm/vcpu_exits.h"

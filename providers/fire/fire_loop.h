@@ -27,9 +27,7 @@
 #include "providers/clock/guest_clock.h"
 #include "providers/context/host_context.h"
 #include "providers/dispatch/probe_sink.h"
-#include "providers/fire/idle_wait.h"
 #include "providers/fire/poller.h"
-#include "providers/fire/shim_traps.h"
 #include "providers/profile/timers.h"
 
 namespace ringside::providers {

@@ -8,7 +8,6 @@
 
 #include <utility>
 
-#include "providers/fire/idle_wait.h"
 #include "vmm/base/host_cpu.h"
 #include "vmm/base/process.h"
 

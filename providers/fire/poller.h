@@ -3,13 +3,56 @@
 // the fire loop. Fire context: the thread's body.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
-#include "providers/fire/shim_traps.h"
+#include "vmm/shim/mailboxes.h"
 
 namespace ringside::providers {
+
+/// A shim's mailboxes, and who handles the traps in them. Both must outlive the ShimTraps.
+struct ShimTraps {
+  vmm::Mailboxes& shim;
+  const vmm::TrapHandlers& handlers;
+};
+
+/// Tells how long a thread that polls waits after a pass that found nothing. A trapped vCPU stands
+/// still until the next pass. But on a host with few cores, a thread that spins takes the CPU that
+/// the guest needs. So it spins briefly after a trap, and then sleeps, each time half as long again
+/// as the last time: a trap waits for at most a third of the silence before it, and never longer
+/// than the longest sleep. That keeps an idle armed machine cheap. Pure. Fire context: yes.
+class IdleWait {
+ public:
+  static constexpr std::uint32_t kSpins = 2000;        // passes, about 100 us
+  static constexpr std::uint64_t kFirstPause = 5'000;  // ns
+  static constexpr std::uint64_t kLongestPause = 1'000'000;
+
+  explicit IdleWait(std::uint32_t spins = kSpins) : spins_(spins) {}
+
+  /// A trap was served: spin again.
+  void busy() {
+    idle_ = 0;
+    pause_ = kFirstPause;
+  }
+  /// A pass found nothing: ns to sleep, 0 to look again at once. Never past `until_deadline`.
+  std::uint64_t idle(std::uint64_t until_deadline) {
+    if (idle_ < spins_) {
+      ++idle_;
+      return 0;
+    }
+    const std::uint64_t pause = pause_;
+    pause_ = std::min(pause_ + pause_ / 2, kLongestPause);
+    return std::min(pause, until_deadline);
+  }
+
+ private:
+  std::uint32_t spins_;
+  std::uint32_t idle_ = 0;
+  std::uint64_t pause_ = kFirstPause;
+};
 
 /// A thread that vCPUs wait for: no signals, short sleeps that are short, and before others where
 /// the host allows it. `name` has at most 15 characters.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "providers/clock/guest_clock.h"
-#include "providers/context/vcpu_contexts.h"
+#include "providers/context/vcpu_context.h"
 #include "providers/dispatch/probe_sink.h"
 #include "providers/profile/profile.h"
 #include "providers/profile/sample_pace.h"

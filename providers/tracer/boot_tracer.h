@@ -13,7 +13,7 @@
 #include "providers/boot/boot_plan.h"
 #include "providers/boot/boot_points.h"
 #include "providers/boot/breakpoint_setter.h"
-#include "providers/context/linux_contexts.h"
+#include "providers/context/linux_context.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/tracer/kernel_tracer.h"
 #include "vmm/linux/discovery/file_kernel.h"

@@ -18,11 +18,11 @@
 
 #include "providers/clock/guest_clock.h"
 #include "providers/context/host_context.h"
-#include "providers/context/vcpu_contexts.h"
+#include "providers/context/vcpu_context.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/dispatch/probe_sink.h"
 #include "providers/fire/exit_channel.h"
-#include "providers/fire/shim_traps.h"
+#include "providers/fire/poller.h"
 #include "providers/registry.h"
 #include "providers/tracer/trace_statistics.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/context/vcpu_contexts.h"
+#include "providers/context/vcpu_context.h"
 #include "providers/fire/channel.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/profile/sampler.h"

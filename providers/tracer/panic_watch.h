@@ -9,6 +9,7 @@
 
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/kernel_variables.h"
 
 namespace ringside::providers {
 
@@ -25,5 +26,17 @@ class PanicWatch {
  private:
   std::optional<Clock::time_point> since_;
 };
+
+inline std::optional<std::uint32_t> PanicWatch::look(const guest_linux::Kernel& kernel,
+                                                     const GuestReader& memory,
+                                                     Clock::time_point now) {
+  const auto cpu = guest_linux::panicked_cpu(kernel, memory);
+  if (!cpu) {
+    since_.reset();
+    return std::nullopt;
+  }
+  if (!since_) since_ = now;
+  return now - *since_ >= kSeenFor ? cpu : std::nullopt;
+}
 
 }  // namespace ringside::providers

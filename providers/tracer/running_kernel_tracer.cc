@@ -8,7 +8,7 @@
 
 #include "providers/cleanup/leave.h"
 #include "providers/clock/host_clock.h"
-#include "providers/context/linux_contexts.h"
+#include "providers/context/linux_context.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/functions/fbt.h"
 #include "providers/functions/syscall_provider.h"

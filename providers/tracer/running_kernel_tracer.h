@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/fire/channel.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/deferred_shim.h"
 #include "providers/tracer/hardware_breakpoint_watch.h"
@@ -18,7 +19,6 @@
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
 #include "providers/tracer/panic_watch.h"
-#include "providers/tracer/trap_form.h"
 #include "providers/tracer/trap_points.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"

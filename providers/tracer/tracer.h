@@ -34,8 +34,6 @@
 #include "providers/provider.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/trace_statistics.h"
-#include "providers/tracer/trap_form.h"
-#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "providers/clock/guest_clock.h"
-#include "providers/context/vcpu_contexts.h"
+#include "providers/context/vcpu_context.h"
 #include "providers/dispatch/probe_sink.h"
 #include "vmm/vcpu_exits.h"
 

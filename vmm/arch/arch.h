@@ -30,7 +30,7 @@
 //   vmm/saved                    registers in notes of ELF cores (elf_notes.h, core_writer.cc,
 //                                elf_core.cc)
 //   vmm/shim                     the code that slot_code.cc and jump_record.cc write, the gate
-//                                (shim_install.cc), the registers of a mailbox (mailbox_words.h)
+//                                (shim_install.cc), the registers of a mailbox (trap_server.cc)
 //   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,
 //                                code_walk.cc), where CPUs come up and wake up

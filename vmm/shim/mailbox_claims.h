@@ -10,12 +10,25 @@
 #include <cstdint>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/shim/mailbox_words.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/trap_table.h"
 
 namespace ringside::vmm {
+
+/// The state and the claim in the first word of a mailbox.
+inline std::uint8_t state_of(std::uint64_t head) {
+  return static_cast<std::uint8_t>(head);
+}
+
+inline std::uint64_t claim_of(std::uint64_t head) {
+  return head & ~std::uint64_t{SHIM_CLAIM - 1};
+}
+
+/// Claims of a mailbox count up, and wrap. A guest that lets them go back waits in vain.
+inline bool is_later(std::uint64_t claim, std::uint64_t than) {
+  return static_cast<std::int64_t>(claim - than) > 0;
+}
 
 class MailboxClaims {
  public:

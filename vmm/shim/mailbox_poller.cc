@@ -5,8 +5,6 @@
 #include <mutex>
 #include <span>
 
-#include "vmm/shim/mailbox_words.h"
-
 namespace ringside::vmm {
 namespace {
 

@@ -2,11 +2,41 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "guest-shim/mailbox_abi.h"
-#include "vmm/shim/mailbox_words.h"
+#include "vmm/arch/arch.h"
 
 namespace ringside::vmm {
+namespace {
+
+Registers registers_of(const MailboxCopy& copy) {
+  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
+                "the mailbox has them in the order of their encoding");
+  Registers out;
+  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = copy.box.regs[n];
+  out.rip = copy.head.address;
+  out.rflags = copy.head.rflags;
+  out.cs = copy.head.segments & 0xffff;
+  out.ss = copy.head.segments >> 32 & 0xffff;
+  out.gs_base = copy.head.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
+  out.cr3 = copy.head.cr3;
+  return out;
+}
+
+/// Empty where the shim does not know it, and where it cannot be one.
+std::optional<TrappedTask> task_of(const MailboxCopy& copy) {
+  if (!arch::in_kernel_half(GuestVirt(copy.box.task))) return std::nullopt;
+  TrappedTask out{GuestVirt(copy.box.task),
+                  {},
+                  static_cast<std::int32_t>(copy.box.pid),
+                  static_cast<std::int32_t>(copy.box.tgid)};
+  static_assert(sizeof out.comm == sizeof copy.box.comm);
+  std::memcpy(out.comm.data(), copy.box.comm, sizeof out.comm);
+  return out;
+}
+
+}  // namespace
 
 /// Only where memory is copied does it matter how old a copy is.
 TrapServer::CopyTime TrapServer::copy_time() const {

@@ -1,4 +1,4 @@
-#include "providers/context/host_ancestors.h"
+#include "providers/context/host_context.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
-// Walks a stack by frame pointers (arch::FrameRecord). Code that was built without them shows its
-// first frame, and then whatever rbp happens to point at. The walk is bounded by `frames`, and only
-// goes up. Fire context: yes.
+// Functions of a vCPU's registers: regs[] and uregs[] of D, and the stack by frame pointers.
+// Fire context: yes.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +7,22 @@
 #include <span>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/result.h"
 #include "vmm/base/guest_reader.h"
 
 namespace ringside::providers {
 
-/// Innermost first: rip, then the return addresses. How many were found.
+/// Fault: no register has this number, or a trap does not keep it.
+inline Result<std::uint64_t, Fault> register_for_d(const Registers& registers, std::uint64_t n) {
+  if (n >= arch::kByDNumber.size() || arch::kByDNumber[n] == nullptr) {
+    return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+  return registers.*arch::kByDNumber[n];
+}
+
+/// Walks a stack by frame pointers (arch::FrameRecord). Code that was built without them shows its
+/// first frame, and then whatever rbp happens to point at. The walk is bounded by `frames`, and
+/// only goes up. Innermost first: rip, then the return addresses. Returns how many were found.
 inline std::size_t follow_frame_pointers(const GuestReader& memory, const Registers& registers,
                                          std::span<std::uint64_t> frames) {
   if (frames.empty()) return 0;
