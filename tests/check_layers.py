@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every include keeps to the layer table, that outside tests no address is added to, or
-made by taking from one, as a bare number, which can wrap unnoticed, and that no comment begins with
-"What": tests/check_layers.py [ROOT]
+"""Checks that every include keeps to the layer table, that no folders include each other in a circle,
+that outside tests no address is added to, or made by taking from one, as a bare number, which can wrap
+unnoticed, and that no comment begins with "What": tests/check_layers.py [ROOT]
 
 Run as a meson test; the table is the one of ARCHITECTURE.md. A file belongs to the longest folder
 of the table that it lies in. Does not: follow what an included file includes in its turn.
@@ -117,6 +117,47 @@ def private_headers(sources):
             for pattern, owners in FOREIGN if match[2] and pattern.match(match[2])}
 
 
+def folder_includes(sources):
+    """{folder: {another folder: the first include that leads there, as (path, line)}}, outside tests
+    and benchmarks. Here a folder is without those below it."""
+    edges = {}
+    for path, text in sorted(sources.items()):
+        folder = path.rpartition("/")[0]
+        for match in INCLUDE.finditer(text):
+            target = (match[1] or "").rpartition("/")[0]
+            is_product = not OF_TESTS.search(path) and "_bench." not in path
+            if match[1] in sources and target != folder and is_product:
+                line = text.count("\n", 0, match.start(1)) + 1
+                edges.setdefault(folder, {}).setdefault(target, (path, line))
+    return edges
+
+
+def way_between(edges, start, end):
+    """The folders of a shortest way by includes from one folder to another, or None."""
+    ways = [(start,)]
+    seen = {start}
+    for way in ways:
+        if way[-1] == end:
+            return way
+        for following in sorted(edges.get(way[-1], {})):
+            if following not in seen:
+                seen.add(following)
+                ways.append((*way, following))
+    return None
+
+
+def circles(sources):
+    """One violation for each two folders of which one includes the other and is reached from it."""
+    edges = folder_includes(sources)
+    found = []
+    for folder, targets in sorted(edges.items()):
+        for target, (path, line) in sorted(targets.items()):
+            back = way_between(edges, target, folder)
+            if back:
+                found.append((path, line, f"folders in a circle: {' -> '.join((folder, *back))}"))
+    return found
+
+
 def lines_with(pattern, text):
     """The lines, from 1 on, in which a pattern begins."""
     return [text.count("\n", 0, match.start(0)) + 1 for match in pattern.finditer(text)]
@@ -165,6 +206,7 @@ def check(root):
         violations += [(path, line, "a bare sum or difference of an address: use checked_add(), "
                         "wrapping_add() or wrapping_sub()")
                        for line in bare_sums(path, text)]
+    violations += circles(sources)
     for path, text in commented.items():
         violations += [(path, line, "a comment that begins with \"What\": name the thing first")
                        for line in lines_with(HEADLESS, text)]

@@ -67,6 +67,20 @@ class CheckLayers(unittest.TestCase):
                 self.assertEqual(len(complaints), 1, complaints)
                 self.assertIn(part, complaints[0])
 
+    def test_folders_do_not_include_each_other_in_a_circle(self):
+        with tempfile.TemporaryDirectory() as root:
+            for path, include in (("dif/a/one.h", "dif/b/two.h"), ("dif/b/two.h", "dif/c/three.h"),
+                                  ("dif/c/three.h", "dif/b/four.h"), ("dif/b/four.h", "dif/five.h"),
+                                  ("dif/c/three_test.cc", "dif/a/one.h"), ("dif/five.h", "dif/six.h"),
+                                  ("dif/six.h", "dif/five.h")):
+                file = pathlib.Path(root, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(f'#pragma once\n#include "{include}"\n')
+            violations, _ = check_layers.check(root)
+        self.assertEqual(violations, [
+            ("dif/b/two.h", 2, "folders in a circle: dif/b -> dif/c -> dif/b"),
+            ("dif/c/three.h", 2, "folders in a circle: dif/c -> dif/b -> dif/c")])
+
     def test_a_header_with_foreign_types_is_private_to_its_folder(self):
         with tempfile.TemporaryDirectory() as root:
             for path, include in (("disasm/inner.h", "<Zydis/Zydis.h>"),
