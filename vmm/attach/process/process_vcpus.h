@@ -31,6 +31,26 @@
 
 namespace ringside::vmm {
 
+/// Finds the GS base that `swapgs` would load (kernel_gs_base) of a vCPU. KVM does not show it:
+/// KVM_SYNC_X86_REGS and KVM_SYNC_X86_SREGS do not store it. A vCPU in user mode has the base with
+/// which it left the kernel.
+class KernelGs {
+ public:
+  /// Fills kernel_gs_base in, where the vCPU of this number has been seen in the kernel. In the
+  /// kernel itself it is the program's, and 0 says that nobody knows.
+  void complete(unsigned vcpu, Registers& registers) {
+    if (registers.in_user_mode()) {
+      registers.kernel_gs_base = last_[vcpu];
+    } else if (arch::in_kernel_half(GuestVirt(registers.gs_base))) {
+      // Before its swapgs it has the program's.
+      last_[vcpu] = registers.gs_base;
+    }
+  }
+
+ private:
+  std::map<unsigned, std::uint64_t> last_;  // 0: never seen there
+};
+
 class ProcessVcpus final : public Vcpus, public CodeWriter {
  public:
   /// Finds the threads. `process_memory`: offsets are the process's addresses; `guest` is what code
@@ -74,26 +94,6 @@ class ProcessVcpus final : public Vcpus, public CodeWriter {
   std::atomic<unsigned> count_{0};
   std::vector<std::uint64_t> asked_;  // the bits that we added to each one's kvm_valid_regs
   unsigned pauses_ = 0;
-};
-
-/// Finds the GS base that `swapgs` would load (kernel_gs_base) of a vCPU. KVM does not show it:
-/// KVM_SYNC_X86_REGS and KVM_SYNC_X86_SREGS do not store it. A vCPU in user mode has the base with
-/// which it left the kernel. Used by ProcessVcpus.
-class KernelGs {
- public:
-  /// Fills kernel_gs_base in, where the vCPU of this number has been seen in the kernel. In the
-  /// kernel itself it is the program's, and 0 says that nobody knows.
-  void complete(unsigned vcpu, Registers& registers) {
-    if (registers.in_user_mode()) {
-      registers.kernel_gs_base = last_[vcpu];
-    } else if (arch::in_kernel_half(GuestVirt(registers.gs_base))) {
-      // Before its swapgs it has the program's.
-      last_[vcpu] = registers.gs_base;
-    }
-  }
-
- private:
-  std::map<unsigned, std::uint64_t> last_;  // 0: never seen there
 };
 
 }  // namespace ringside::vmm

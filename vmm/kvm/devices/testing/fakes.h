@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "vmm/kvm/devices/device.h"
+#include "vmm/kvm/devices/guest_end.h"
+#include "vmm/kvm/devices/interrupt_pins.h"
 
 namespace ringside::vmm::kvm {
 
