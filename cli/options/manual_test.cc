@@ -13,7 +13,6 @@
 
 #include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
-#include "providers/stable/stable_tables.h"
 
 namespace ringside::cli {
 namespace {
@@ -42,13 +41,15 @@ std::string section(const std::string& source, const std::string& heading) {
   return begin == source.npos ? "" : source.substr(begin, source.find("\n.S", begin) - begin);
 }
 
-/// The names of all providers: of stable ones by their tables, of others by their sources.
+/// The names of all providers: of stable ones by D's libraries, of others by their sources.
 std::set<std::string> provider_names() {
   std::set<std::string> names;
-  for (const auto tables :
-       {providers::process_tables(), providers::network_tables(), providers::block_tables(),
-        providers::counter_tables(), providers::lock_tables()}) {
-    for (const providers::StableTable& table : tables) names.emplace(table.provider);
+  for (const auto& entry : std::filesystem::directory_iterator(SOURCE_ROOT "/dif/d/library")) {
+    const std::regex defined(R"re((?:^|\n)provider ([a-z]+) \{)re");
+    const std::string text = text_of(entry.path().string());
+    for (std::sregex_iterator at(text.begin(), text.end(), defined), end; at != end; ++at) {
+      names.insert((*at)[1]);
+    }
   }
   const std::regex made(R"re(Provider\("([a-z]+)", (k|\{))re");
   for (const auto& entry :

@@ -10,9 +10,9 @@
 namespace ringside::cli {
 namespace {
 
-constexpr std::string_view kOfGuests[] = {"fbt",      "instr",  "sdt",     "syscall", "proc",
-                                          "sched",    "io",     "ip",      "tcp",     "udp",
-                                          "lockstat", "vminfo", "sysinfo", "mib"};
+constexpr std::string_view kOfGuests[] = {
+    "fbt", "instr", "sdt",      "syscall", "proc",    "sched", "io",     "ip",
+    "tcp", "udp",   "lockstat", "vminfo",  "sysinfo", "mib",   "fsinfo", "lsm"};
 constexpr std::string_view kOthers[] = {"dtrace", "profile", "vm"};
 
 /// Whether a function of the kernel is a place of the provider's probes.
@@ -27,7 +27,7 @@ bool is_linux_name(std::string_view linux_name, const std::string& name) {
 
 }  // namespace
 
-bool TracerEnvironment::has_module(std::string_view name) {
+bool KernelEnvironment::has_module(std::string_view name) {
   if (kernel_ == nullptr) return false;
   const auto modules = kernel_->symbols().modules();
   return std::any_of(modules.begin(), modules.end(),
@@ -209,12 +209,12 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
                             : "no Linux that runs was found in the guest";
 }
 
-std::string TracerEnvironment::type_module(TypeId id) {
+std::string KernelEnvironment::type_module(TypeId id) {
   const auto module = kernel_ != nullptr ? kernel_->module_of(id) : std::nullopt;
   return module ? kernel_->symbols().modules()[*module].name : std::string();
 }
 
-std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_view module,
+std::optional<d::KernelVariable> KernelEnvironment::kernel_variable(std::string_view module,
                                                                     std::string_view name) {
   if (kernel_ == nullptr) return std::nullopt;
   const guest_linux::Symbol* symbol = kernel_->symbols().find(name, module);
@@ -228,7 +228,7 @@ std::optional<d::KernelVariable> TracerEnvironment::kernel_variable(std::string_
                            type};
 }
 
-std::string TracerEnvironment::similar_kernel_variable(std::string_view module,
+std::string KernelEnvironment::similar_kernel_variable(std::string_view module,
                                                        std::string_view name) {
   SimilarName similar(name);
   if (kernel_ == nullptr) return {};

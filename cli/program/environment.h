@@ -18,16 +18,13 @@ namespace ringside::cli {
 /// The way out where a program needs a guest and there is none.
 inline constexpr std::string_view kNameAGuest = "name one with --attach, --image or --kernel";
 
-class TracerEnvironment : public d::Environment {
+/// The part that a kernel alone knows.
+class KernelEnvironment : public d::Environment {
  public:
-  /// `kernel` and its guest's memory are null without a guest; all must outlive this object.
-  /// `process` is $target there, 0 for none.
-  TracerEnvironment(providers::Tracer& tracer, const guest_linux::Kernel* kernel,
-                    const vmm::GuestMemory* memory = nullptr, std::int64_t process = 0)
-      : tracer_(&tracer),
-        kernel_(kernel),
+  /// `kernel` and its guest's memory are null without a guest; both must outlive this object.
+  KernelEnvironment(const guest_linux::Kernel* kernel, const vmm::GuestMemory* memory)
+      : kernel_(kernel),
         memory_(memory),
-        process_(process),
         types_(kernel != nullptr ? TypeGraph(&kernel->types()) : TypeGraph()) {}
 
   std::string_view kernel_release() const override {
@@ -35,8 +32,27 @@ class TracerEnvironment : public d::Environment {
   }
   std::uint64_t register_indices() const override { return arch::kByDNumber.size(); }
   TypeGraph& types() override { return types_; }
-  bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   bool has_module(std::string_view name) override;
+  std::string type_module(TypeId id) override;
+  std::optional<d::KernelVariable> kernel_variable(std::string_view module,
+                                                   std::string_view name) override;
+  std::string similar_kernel_variable(std::string_view module, std::string_view name) override;
+
+ protected:
+  const guest_linux::Kernel* kernel_;
+  const vmm::GuestMemory* memory_;
+  TypeGraph types_;  // what the program adds to the kernel's, if there is one
+};
+
+class TracerEnvironment : public KernelEnvironment {
+ public:
+  /// As KernelEnvironment; `tracer` must outlive this object. `process` is $target there, 0 for
+  /// none.
+  TracerEnvironment(providers::Tracer& tracer, const guest_linux::Kernel* kernel,
+                    const vmm::GuestMemory* memory = nullptr, std::int64_t process = 0)
+      : KernelEnvironment(kernel, memory), tracer_(&tracer), process_(process) {}
+
+  bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
   void for_each_signature(const dif::ProbeDescription& pattern,
@@ -46,10 +62,6 @@ class TracerEnvironment : public d::Environment {
   /// "did you mean P:M:F:N?" with the description of which one field was misspelled; empty where no
   /// probe is near.
   std::string similar(const dif::ProbeDescription& pattern);
-  std::string type_module(TypeId id) override;
-  std::optional<d::KernelVariable> kernel_variable(std::string_view module,
-                                                   std::string_view name) override;
-  std::string similar_kernel_variable(std::string_view module, std::string_view name) override;
   std::int64_t process() override { return process_; }
 
  private:
@@ -64,10 +76,7 @@ class TracerEnvironment : public d::Environment {
   d::ProbeSignature signature_of(const providers::Probe& probe);
 
   providers::Tracer* tracer_;
-  const guest_linux::Kernel* kernel_;
-  const vmm::GuestMemory* memory_;
   std::int64_t process_;
-  TypeGraph types_;  // what the program adds to the kernel's, if there is one
   std::map<std::string, d::ProbeSignature> signatures_;
 };
 

@@ -20,7 +20,9 @@
 #include "cli/messages/progress.h"
 #include "cli/messages/signals.h"
 #include "cli/output/output.h"
+#include "cli/program/defined_probes.h"
 #include "cli/program/environment.h"
+#include "cli/program/libraries.h"
 #include "cli/program/machines_environment.h"
 #include "cli/program/saved_program.h"
 #include "cli/session/bind_script.h"
@@ -58,6 +60,7 @@ class Session {
   static Result<void> check_not_interrupted();
   providers::TrapForm traps_in(const MachineOptions& machine) const;
   Result<void> attach_to(Guest guest, providers::TrapForm traps);
+  Result<std::shared_ptr<const providers::DefinedProbes>> defined_probes(const Guest& guest);
   void make_environment();
   Result<void> start_processes();
   Result<int> list();
@@ -85,6 +88,7 @@ class Session {
   std::optional<Sink> file_;  // -o
   HostProcesses processes_;
   SessionTargets targets_;
+  std::shared_ptr<const std::vector<d::LibrarySource>> libraries_;  // those that define probes
   std::optional<MachinesEnvironment> environment_;  // of all targets, as long as they have theirs
   Script script_;
   std::optional<FiguresFile> figures_;  // while machines are traced
@@ -166,6 +170,22 @@ providers::TrapForm Session::traps_in(const MachineOptions& machine) const {
   return jumps ? providers::TrapForm::JumpsWhereTheyMay : providers::TrapForm::Breakpoints;
 }
 
+/// Null where no function of a kernel can be probed. With -x nolibs programs do without libraries,
+/// and the probes are there all the same.
+Result<std::shared_ptr<const providers::DefinedProbes>> Session::defined_probes(
+    const Guest& guest) {
+  const bool runs = guest.traced.kernel != nullptr && guest.traced.held == nullptr &&
+                    !guest.traced.saved && line_.task != CommandLine::Task::Clean;
+  if (!runs) return nullptr;
+  if (libraries_ == nullptr) {
+    Settings settings = line_.settings;
+    settings.no_libraries = false;
+    libraries_ = std::make_shared<const std::vector<d::LibrarySource>>(
+        TRY(load_libraries(settings, data_folder("lib"))));
+  }
+  return read_defined_probes(libraries_, *guest.traced.kernel, line_.settings.error_tags);
+}
+
 Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   const Clock::time_point began = Clock::now();
   providers::TracerOptions options;
@@ -174,6 +194,7 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   options.poll_threads = line_.settings.poll_threads;
   options.traps = traps;
   options.calibration = clock_;
+  options.defined = TRY(defined_probes(guest));
   const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
   const std::string whose = line_.line_start(guest.traced.name);
   auto attached = providers::Target::attach(guest.traced, options);

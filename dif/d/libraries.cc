@@ -42,11 +42,6 @@ std::vector<Dependency> dependencies_of(std::string_view text) {
   return result;
 }
 
-/// The name of a library for depends_on: its file, without the folder.
-std::string_view file_name(const LibrarySource& library) {
-  return std::string_view(library.name).substr(library.name.find_last_of('/') + 1);
-}
-
 class Sorter {
  public:
   Sorter(const std::vector<LibrarySource>& libraries, Environment& environment)
@@ -82,7 +77,7 @@ class Sorter {
   }
 
   Checked<bool> add_library(std::size_t from, const Dependency& need, int depth) {
-    const auto found = std::ranges::find(libraries_, need.name, file_name);
+    const auto found = std::ranges::find(libraries_, need.name, library_name);
     if (found == libraries_.end()) {
       return complain("D_PRAGMA_DEPEND", place(from, need),
                       fmt::format("invalid library dependency: there is no library {}", need.name));
@@ -103,6 +98,18 @@ class Sorter {
 };
 
 }  // namespace
+
+std::string_view library_name(const LibrarySource& library) {
+  return std::string_view(library.name).substr(library.name.find_last_of('/') + 1);
+}
+
+std::vector<std::string_view> libraries_needed_by(const LibrarySource& library) {
+  std::vector<std::string_view> names;
+  for (const Dependency& need : dependencies_of(library.text)) {
+    if (need.what == "library") names.push_back(need.name);
+  }
+  return names;
+}
 
 Checked<std::vector<std::size_t>> library_order(const std::vector<LibrarySource>& libraries,
                                                 Environment& environment) {

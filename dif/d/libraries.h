@@ -2,6 +2,7 @@
 // files.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "dif/d/compile.h"
@@ -13,5 +14,10 @@ namespace ringside::d {
 /// it depends on. Complains about libraries that depend on each other in a circle.
 Checked<std::vector<std::size_t>> library_order(const std::vector<LibrarySource>& libraries,
                                                 Environment& environment);
+
+/// The name of a library for depends_on: its file, without the folder.
+std::string_view library_name(const LibrarySource& library);
+/// The names of the libraries that it depends on itself.
+std::vector<std::string_view> libraries_needed_by(const LibrarySource& library);
 
 }  // namespace ringside::d

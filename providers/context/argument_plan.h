@@ -19,6 +19,10 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 
+namespace ringside::dif {
+class GuestContext;
+}  // namespace ringside::dif
+
 namespace ringside::providers {
 
 /// The values that a TrapFilter has worked out before the probe fires (binding.h).
@@ -35,6 +39,7 @@ struct ArgumentMoment {
   std::span<const std::uint64_t> facts{};       // what the host knows of the firing (HostFacts)
   const FilterValues* filter_values = nullptr;  // null: nothing was
   GuestVirt percpu_base{};                      // of the CPU: current_task() takes it
+  const dif::GuestContext* guest = nullptr;       // the firing's; null where there is none
 };
 
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.

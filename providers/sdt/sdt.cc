@@ -66,7 +66,7 @@ bool is_only_behind(const FunctionFlow& flow, FunctionFlow::Index index, GuestVi
   return true;
 }
 
-bool begins_with_any(std::string_view name, std::span<const std::string_view> beginnings) {
+bool begins_with_any(std::string_view name, std::span<const std::string> beginnings) {
   return std::ranges::any_of(beginnings,
                              [&](std::string_view start) { return name.starts_with(start); });
 }
@@ -414,7 +414,7 @@ Result<void> SdtProvider::enable(const Probe& probe) {
 
 /// The functions of the kernel that those call, by where they begin.
 std::unordered_set<GuestVirt> SdtProvider::called_by(
-    std::span<const std::string_view> beginnings) const {
+    std::span<const std::string> beginnings) const {
   std::unordered_set<GuestVirt> called;
   if (beginnings.empty()) return called;
   for (const Symbol& function : kernel_.symbols().symbols()) {
@@ -429,8 +429,8 @@ std::unordered_set<GuestVirt> SdtProvider::called_by(
 }
 
 Result<std::vector<BoundSite>> SdtProvider::bound_sites(
-    std::string_view tracepoint, std::span<const std::string_view> never_in,
-    std::span<const std::string_view> never_called_by) {
+    std::string_view tracepoint, std::span<const std::string> never_in,
+    std::span<const std::string> never_called_by) {
   TRY(read());
   const auto found = std::ranges::find_if(
       tracepoints_, [&](const Tracepoint& one) { return one.known.name == tracepoint; });

@@ -45,9 +45,9 @@ class SdtProvider final : public Provider {
   /// functions whose names begin with one of `never_in` are left out, and those in functions that
   /// functions of such a name of `never_called_by` call. Error (Unsupported): there is no such
   /// tracepoint, or another one of its sites cannot be probed.
-  Result<std::vector<BoundSite>> bound_sites(
-      std::string_view tracepoint, std::span<const std::string_view> never_in = {},
-      std::span<const std::string_view> never_called_by = {});
+  Result<std::vector<BoundSite>> bound_sites(std::string_view tracepoint,
+                                             std::span<const std::string> never_in = {},
+                                             std::span<const std::string> never_called_by = {});
   /// By the kernel's types; 0 for one that they do not know.
   std::size_t parameter_count(const std::string& tracepoint) const {
     return parameters(tracepoint).size();
@@ -93,7 +93,7 @@ class SdtProvider final : public Provider {
   Site examine_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> placed_site(const Tracepoint& tracepoint, GuestVirt at, const FunctionFlow& flow);
   Result<Site> place(GuestVirt at, const Slice& slice, const SitePlacement& how);
-  std::unordered_set<GuestVirt> called_by(std::span<const std::string_view> beginnings) const;
+  std::unordered_set<GuestVirt> called_by(std::span<const std::string> beginnings) const;
   /// The sites of all of them; a place that several share appears once.
   static std::vector<BoundSite> bound_sites_of(const std::vector<Site>& sites);
   std::string reason(const Tracepoint& tracepoint) const;

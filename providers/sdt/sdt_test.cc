@@ -217,7 +217,7 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
   EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
 
   EXPECT_FALSE(provider().bound_sites("f_called")) << "others need all of them";
-  EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string_view, 2>{"h", "g"})->size(),
+  EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string, 2>{"h", "g"})->size(),
             2u)
       << "or know what they do not";
 
@@ -226,7 +226,7 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
       {{text(0x60), 0, "down_read", 'T'}, {text(0x70), 0, "next", 'T'}});
   kernel_.symbols_to_fill().seal();
   put(0x60, code({0xe8, 0xdb, 0xff, 0xff, 0xff, 0xc3}));  // call g; ret
-  const std::array<std::string_view, 1> callers = {"down_"};
+  const std::array<std::string, 1> callers = {"down_"};
   ASSERT_TRUE(provider().bound_sites("f_called", {}, callers)) << "g is of no interest";
   EXPECT_EQ(provider().bound_sites("f_called", {}, callers)->size(), 2u);
 }

@@ -1,143 +1,234 @@
-// In this file, top to bottom: parameters, making one, its values, arrivals at the end and at the
-// beginning.
+// In this file, top to bottom: what a place passes, the text of arguments, making one,
+// its values, arrivals at the end and at the beginning.
 #include "providers/stable/stable_place.h"
 
 #include <fmt/format.h>
 
-#include "providers/clock/host_clock.h"
-#include "providers/stable/first_found.h"
+#include <algorithm>
+#include <functional>
 
 namespace ringside::providers {
 namespace {
 
-/// Whether both are pointers to structures of one name.
-bool point_alike(const TypeGraph& types, TypeId a, TypeId b) {
-  const Type &left = types[types.resolve(a)], &right = types[types.resolve(b)];
+using dif::DefinitionText;
+using dif::ProbePlace;
+
+// The arguments of a place
+
+using PassedTypes = std::optional<std::vector<TypeId>>;
+
+/// Whether `wanted` is a pointer to what `passed` points at, which may be anything.
+bool may_be_passed(const TypeGraph& types, TypeId passed, TypeId wanted) {
+  const Type &left = types[types.resolve(passed)], &right = types[types.resolve(wanted)];
   if (left.kind != TypeKind::Pointer || right.kind != TypeKind::Pointer) return false;
-  return types[types.resolve(left.target)].name == types[types.resolve(right.target)].name;
+  const Type& target = types[types.resolve(left.target)];
+  return target.kind == TypeKind::Void || target.name == types[types.resolve(right.target)].name;
 }
 
-/// With the argument's number for kByType.
-Result<std::string> written_value(const TypeGraph& types, const NativeValue& native,
-                                  std::span<const Parameter> parameters) {
-  if (native.value != kByType) return std::string(native.value);
-  const auto type = find_written_type(types, native.type);
-  for (std::size_t n = 0; type && n < parameters.size(); ++n) {
-    if (point_alike(types, parameters[n].type, *type)) return fmt::format("arg{}", n);
-  }
-  return fail(
-      ErrorCode::Unsupported,
-      fmt::format("the static tracepoint of this kernel has no argument of type {}", native.type));
-}
-
-/// A pointer that is a parameter as it stands has to be what this kernel's function takes there.
-Result<void> check_parameter(const guest_linux::Kernel& kernel, const guest_linux::Symbol& function,
-                             const NativeValue& native, TypeId type) {
-  const std::string_view value = native.value;
-  const auto prototype = kernel.prototype(function);
+PassedTypes types_of_function(const guest_linux::Kernel& kernel,
+                              const guest_linux::Symbol* function, ProbePlace::Kind kind) {
   const TypeGraph& types = kernel.types();
-  const bool is_parameter = value.size() == 4 && value.starts_with("arg");
-  const bool is_known = prototype && types[*prototype].kind == TypeKind::Function;
-  if (!is_parameter || !is_known || !native.type.ends_with(" *")) return {};
-  const auto parameters = types.parameters(*prototype);
-  const auto n = static_cast<std::size_t>(value[3] - '0');
-  if (n < parameters.size() && point_alike(types, parameters[n].type, type)) return {};
-  return fail(ErrorCode::Unsupported, fmt::format("{} of this kernel takes no {} as parameter {}",
-                                                  function.name, native.type, n + 1));
-}
-
-/// A native whose value is one alone.
-Result<PlaceCompiler::Native> define_one(PlaceCompiler& compiler, const NativeValue& native,
-                                         const StableProbe& probe,
-                                         const guest_linux::Kernel& kernel, KernelPlaces& places) {
-  TRY(places.check_argument(probe, native));
-  const std::string value = TRY(written_value(kernel.types(), native, places.parameters(probe)));
-  auto made = TRY(compiler.define(native.name, native.type, value));
-  const auto* const function = places.function(probe);
-  if (function != nullptr) TRY(check_parameter(kernel, *function, native, made.type));
-  return made;
-}
-
-/// By the first of its values that this kernel has; the error is the last one's.
-Result<PlaceCompiler::Native> define(PlaceCompiler& compiler, const NativeValue& native,
-                                     const StableProbe& probe, const guest_linux::Kernel& kernel,
-                                     KernelPlaces& places) {
-  Result<PlaceCompiler::Native> made;
-  first_found(native.value, [&](std::string_view value) {
-    NativeValue one = native;
-    one.value = value;
-    made = define_one(compiler, one, probe, kernel, places);
-    return made.has_value();
-  });
-  return made;
-}
-
-PlaceCompiler::End end_of(PlaceKind kind) {
-  switch (kind) {
-    case PlaceKind::Return:
-    case PlaceKind::OwnReturn: return PlaceCompiler::End::Return;
-    case PlaceKind::Entry: return PlaceCompiler::End::Entry;
-    default: return PlaceCompiler::End::TrapFilter;
+  const auto prototype = function != nullptr ? kernel.prototype(*function) : std::nullopt;
+  if (!prototype || types[*prototype].kind != TypeKind::Function) return std::nullopt;
+  std::vector<TypeId> result;
+  if (kind == ProbePlace::Kind::Entry) {
+    for (const Parameter& parameter : types.parameters(*prototype))
+      result.push_back(parameter.type);
+    return result;
   }
+  const auto offset = types.find("long");
+  const Type& returned = types[types.resolve(types[*prototype].target)];
+  if (!offset) return std::nullopt;
+  if (returned.size == 0) return std::vector<TypeId>{*offset};
+  return std::vector<TypeId>{*offset, types[*prototype].target};
+}
+
+PassedTypes passed_types(const guest_linux::Kernel& kernel, KernelPlaces& places,
+                         const ProbePlace& place) {
+  if (place.kind == ProbePlace::Kind::Counter) return std::nullopt;
+  if (place.kind != ProbePlace::Kind::Tracepoint) {
+    return types_of_function(kernel, places.function(place), place.kind);
+  }
+  std::vector<TypeId> result;
+  for (const Parameter& parameter : places.parameters(place)) result.push_back(parameter.type);
+  return result;
+}
+
+/// Where the place's arguments are, each as its type says, and the words that are remembered.
+ArgumentPlan passed_plan(const TypeGraph& types, const ProbePlace& place,
+                         const PassedTypes& passed) {
+  ArgumentPlan plan;
+  switch (place.kind) {
+    case ProbePlace::Kind::Entry: plan = kFunctionEntryArguments; break;
+    case ProbePlace::Kind::Return:
+    case ProbePlace::Kind::OwnReturn: plan = kFunctionReturnArguments; break;
+    default:
+      for (unsigned n = 0; n < plan.arguments.size(); ++n) {
+        plan.arguments[n] = ArgumentSource::filter_value(n);
+      }
+  }
+  for (std::size_t n = 0; passed && n < std::min(passed->size(), plan.arguments.size()); ++n) {
+    const Type& plain = types[types.resolve((*passed)[n])];
+    const bool is_number = plain.kind == TypeKind::Integer || plain.kind == TypeKind::Enum;
+    const bool is_part = plain.size == 1 || plain.size == 2 || plain.size == 4;
+    if (!is_number || !is_part) continue;
+    plan.arguments[n] =
+        plan.arguments[n].narrowed(static_cast<std::uint8_t>(plain.size), plain.is_signed);
+  }
+  return plan;
+}
+
+// The text of arguments
+
+/// With values in the place of their markers.
+DefinitionText filled_in(const DefinitionText& text, const std::vector<DefinitionText>& values) {
+  DefinitionText result{{}, text.line};
+  for (std::size_t at = 0; at < text.text.size(); ++at) {
+    const bool is_marker =
+        text.text[at] == dif::ProbeDefinition::kMarker && at + 1 < text.text.size();
+    if (!is_marker) {
+      result.text += text.text[at];
+      continue;
+    }
+    const auto n = static_cast<std::size_t>(text.text[++at] - '0');
+    if (n < values.size()) result.text += values[n].text;
+  }
+  return result;
+}
+
+/// The n of "args[n]", if the text is no more than that.
+std::optional<std::size_t> argument_alone(std::string_view text) {
+  const bool fits = text.size() == 7 && text.starts_with("args[") && text.ends_with(']');
+  if (!fits || text[5] < '0' || text[5] > '9') return std::nullopt;
+  return static_cast<std::size_t>(text[5] - '0');
+}
+
+/// A pointer that is an argument of the place as it stands has to be what this kernel passes there.
+Result<void> check_passed(const TypeGraph& types, const ProbePlace& place, const std::string& where,
+                          const dif::ProbeDefinition::Value& value, TypeId type,
+                          const DefinitionText& text, const PassedTypes& passed) {
+  const auto n = argument_alone(text.text);
+  if (!n || !passed) return {};
+  if (place.kind == ProbePlace::Kind::Tracepoint && *n >= passed->size()) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("the static tracepoint {} of this kernel has {} arguments, and not {}",
+                            where, passed->size(), value.name));
+  }
+  if (!value.type.ends_with(" *")) return {};
+  if (*n < passed->size() && may_be_passed(types, (*passed)[*n], type)) return {};
+  return fail(ErrorCode::Unsupported, fmt::format("{} of this kernel takes no {} as parameter {}",
+                                                  where, value.type, *n + 1));
+}
+
+/// Compiles what it is asked for, unless there is nothing.
+Result<std::optional<dif::VerifiedProgram>> compiled(const DefinedProbes& defined,
+                                                     const guest_linux::Kernel& kernel,
+                                                     const dif::DefinitionPart& part,
+                                                     std::size_t library,
+                                                     const PassedTypes& passed) {
+  if (part.condition.text.empty() && part.values.empty()) return std::nullopt;
+  auto program = TRY(defined.compile(kernel, part, library, passed));
+  const dif::Clause& clause = program.program().clauses.front();
+  if (clause.predicate) TRY(PlaceEvaluator::check(*clause.predicate));
+  for (const dif::Action& action : clause.actions) {
+    TRY(PlaceEvaluator::check(action.arguments.front()));
+  }
+  return std::optional(std::move(program));
+}
+
+/// The first of the choices that this kernel has; the error is the last one's.
+Result<DefinitionText> choose(const dif::ProbeDefinition::Value& value,
+                              const std::vector<DefinitionText>& before,
+                              const std::function<Result<void>(const DefinitionText&)>& try_out) {
+  Result<void> fine;
+  DefinitionText chosen;
+  for (const DefinitionText& choice : value.choices) {
+    chosen = filled_in(choice, before);
+    fine = try_out(chosen);
+    if (fine) break;
+  }
+  TRY(std::move(fine));
+  chosen.text = value.type.empty() ? fmt::format("({})", chosen.text)
+                                   : fmt::format("(({})({}))", value.type, chosen.text);
+  return chosen;
 }
 
 }  // namespace
 
-StableProbe place_of_start(const StableProbe& probe) {
-  const StartPlace& start = *probe.start;
-  const bool is_call = start.of == StartPlace::Of::Call;
-  return {.name = {},
-          .kind = start.kind,
-          .place = is_call ? probe.place : start.place,
-          .natives = start.natives,
-          .never_in = probe.never_in,
-          .never_called_by = probe.never_called_by};
-}
-
 // Making one
 
-Result<std::unique_ptr<StablePlace>> StablePlace::make(const StableProbe& probe,
+Result<std::unique_ptr<StablePlace>> StablePlace::make(const dif::ProbeDefinition& probe,
+                                                       const DefinedProbes& defined,
                                                        const guest_linux::Kernel& kernel,
-                                                       KernelPlaces& places) {
-  TRY(places.check(probe));
-  PlaceCompiler compiler(kernel, end_of(probe.kind));
-  auto place = std::make_unique<StablePlace>(probe, kernel);
-  for (const NativeValue& part : probe.parts) {
-    TRY(define(compiler, part, probe, kernel, places));
-  }
-  for (const NativeValue& native : probe.natives) {
-    auto made = TRY(define(compiler, native, probe, kernel, places));
-    place->types_.push_back(made.type);
-    place->natives_.push_back({std::move(made.value), native.shape});
-  }
-  place->condition_ = TRY(compiler.condition(probe.condition));
-  for (unsigned n = 0; n < place->natives_.size(); ++n) {
+                                                       KernelPlaces& places,
+                                                       const PlaceEvaluator& evaluator) {
+  TRY(places.check(probe.place));
+  if (probe.beginning) TRY(places.check(probe.beginning->place));
+  auto place = std::make_unique<StablePlace>(probe, kernel, evaluator);
+  TRY(place->compile_end(defined, places));
+  if (probe.beginning) TRY(place->compile_beginning(defined, places));
+  for (unsigned n = 0; n < place->types_.size(); ++n) {
     place->plan_.arguments[n] = ArgumentSource::computed(*place, n);
   }
-  if (probe.start != nullptr) TRY(place->compile_start(places));
   return place;
 }
 
-Result<void> StablePlace::compile_start(KernelPlaces& places) {
-  const StartPlace& start = *probe_.start;
-  const StableProbe where = place_of_start(probe_);
-  TRY(places.check(where));
-  PlaceCompiler compiler(kernel_, end_of(start.kind));
-  for (const NativeValue& native : start.natives) {
-    auto made = TRY(define(compiler, native, where, kernel_, places));
-    start_values_.push_back(std::move(made.value));
+Result<void> StablePlace::compile_end(const DefinedProbes& defined, KernelPlaces& places) {
+  const TypeGraph& types = kernel_.types();
+  const PassedTypes passed = passed_types(kernel_, places, probe_.place);
+  const std::string where = places.function_name(probe_.place);
+  std::vector<DefinitionText> values;
+  for (const auto& value : probe_.values) {
+    const auto type =
+        value.type.empty() ? std::nullopt : std::optional(TRY(places.written_type(value.type)));
+    values.push_back(TRY(choose(value, values, [&](const DefinitionText& text) -> Result<void> {
+      if (type) TRY(check_passed(types, probe_.place, where, value, *type, text, passed));
+      if (value.choices.size() == 1) return {};
+      TRY(compiled(defined, kernel_, {{}, {text}}, probe_.library, passed));
+      return {};
+    })));
   }
-  begins_ = TRY(compiler.condition(start.condition));
-  spoilt_ = TRY(compiler.condition(start.spoilt_when));
+  dif::DefinitionPart part{filled_in(probe_.condition, values), {}};
+  for (const auto& argument : probe_.arguments) {
+    part.values.push_back(values[argument.value]);
+    types_.push_back(TRY(places.written_type(argument.type)));
+    const Type& plain = types[types.resolve(types_.back())];
+    widths_.push_back({static_cast<unsigned>(plain.size * 8), plain.is_signed});
+  }
+  if (probe_.beginning && probe_.beginning->key_at_end) {
+    part.values.push_back(filled_in(*probe_.beginning->key_at_end, values));
+  }
+  ArgumentPlan plan = passed_plan(types, probe_.place, passed);
+  for (unsigned n = 0; probe_.beginning && n < probe_.beginning->remembered.size(); ++n) {
+    const unsigned word = dif::first_remembered(probe_.place.kind) + n;
+    plan.arguments[word] = ArgumentSource::filter_value(word);
+  }
+  auto program = TRY(compiled(defined, kernel_, part, probe_.library, passed));
+  if (program) end_.emplace(std::move(*program), plan);
+  return {};
+}
+
+Result<void> StablePlace::compile_beginning(const DefinedProbes& defined, KernelPlaces& places) {
+  const auto& beginning = *probe_.beginning;
+  const PassedTypes passed = passed_types(kernel_, places, beginning.place);
+  dif::DefinitionPart part{beginning.condition, {}};
+  for (std::size_t n = 0; n < beginning.remembered.size(); ++n) {
+    part.values.push_back(beginning.remembered[n].value);
+    if (beginning.remembered[n].adds) adding_ |= 1U << n;
+  }
+  if (beginning.key) part.values.push_back(*beginning.key);
+  // A function without parameters has none to remember.
+  if (part.values.empty()) part.values.push_back({"0", probe_.line});
+  auto program = TRY(compiled(defined, kernel_, part, probe_.library, passed));
+  beginning_.emplace(std::move(*program), passed_plan(kernel_.types(), beginning.place, passed));
   return {};
 }
 
 // Its values
 
 Result<std::uint64_t, Fault> StablePlace::argument(unsigned n, const ArgumentMoment& at) const {
-  const Native& native = natives_[n];
-  const std::uint64_t value = TRY(native.value.value(at, kernel_));
-  return native.shape != nullptr ? native.shape(value) : value;
+  const std::uint64_t value = TRY(evaluator_.evaluate(end_->value(n), end_->plan, at));
+  return low_bits(value, widths_[n].bits, widths_[n].is_signed);
 }
 
 // Arrivals
@@ -150,7 +241,8 @@ bool StablePlace::PlaceFilter::fires(const ArgumentMoment& at, FilterValues& out
 }
 
 const TrapFilter* StablePlace::at_end(const TrapFilter* site) {
-  if (site == nullptr && probe_.condition.empty() && probe_.start == nullptr) return nullptr;
+  const bool has_condition = end_ && end_->clause().predicate;
+  if (site == nullptr && !has_condition && !beginning_) return nullptr;
   return &arrivals_.emplace_back(*this, site, &StablePlace::ends);
 }
 
@@ -159,54 +251,55 @@ const TrapFilter* StablePlace::at_start(const TrapFilter* site) {
   return &arrivals_.emplace_back(*this, site, &StablePlace::begins);
 }
 
-/// The key of what begins or ends there; empty where it cannot be told.
-std::optional<std::uint64_t> StablePlace::key(std::uint64_t object,
+/// A condition that cannot be computed does not hold.
+bool StablePlace::holds(const Code& code, const ArgumentMoment& at) const {
+  const auto& predicate = code.clause().predicate;
+  if (!predicate) return true;
+  const auto value = evaluator_.evaluate(*predicate, code.plan, at);
+  return value && *value != 0;
+}
+
+/// The key of what begins or ends there, whose object is value `n`; empty where it cannot be told.
+std::optional<std::uint64_t> StablePlace::key(const Code& code, std::size_t n,
                                               const ArgumentMoment& at) const {
-  if (probe_.start->of == StartPlace::Of::Call) return at.registers.*arch::kStackPointer;
+  if (!probe_.beginning->key) return at.registers.*arch::kStackPointer;
+  const auto object = evaluator_.evaluate(code.value(n), code.plan, at);
   // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
   const auto task = kernel_.current_task(at.kernel, at.percpu_base);
-  if (!task) return std::nullopt;
-  return task->raw() ^ object * kSpread;
+  if (!task || !object) return std::nullopt;
+  return task->raw() ^ *object * kSpread;
 }
 
 bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
-  if (probe_.start == nullptr) return condition_.holds(at, kernel_);
-  const bool has_object = probe_.start->of == StartPlace::Of::TaskAndObject;
-  const auto object =
-      has_object ? natives_.front().value.value(at, kernel_) : Result<std::uint64_t, Fault>(0);
-  const auto who = object ? key(*object, at) : std::nullopt;
-  const auto start = who ? starts_->take(*who) : std::nullopt;
-  if (!start || start->is_spoilt) return false;
-  out.words[PlaceCompiler::kElapsed] = monotonic_ns() - start->time;
-  for (std::size_t n = 0; n < Start::kWords; ++n) {
-    out.words[PlaceCompiler::kFirstStart + n] = start->words[n];
+  if (!end_ && !beginning_) return true;
+  if (beginning_) {
+    const bool has_object = probe_.beginning->key.has_value();
+    const auto who = has_object ? key(*end_, types_.size(), at) : at.registers.*arch::kStackPointer;
+    const auto start = who ? starts_->take(*who) : std::nullopt;
+    if (!start) return false;
+    const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
+    std::ranges::copy(words, out.words.begin() + dif::first_remembered(probe_.place.kind));
   }
-  return condition_.holds(at, kernel_);
-}
-
-/// Empty where it cannot be told.
-std::optional<Start> StablePlace::start(const ArgumentMoment& at) const {
-  Start start{.time = monotonic_ns(), .words = {}, .is_spoilt = false};
-  start.is_spoilt = !probe_.start->spoilt_when.empty() && spoilt_.holds(at, kernel_);
-  if (!start.is_spoilt && !begins_.holds(at, kernel_)) return std::nullopt;
-  for (std::size_t n = 0; n < start_values_.size(); ++n) {
-    const auto value = start_values_[n].value(at, kernel_);
-    if (!value) return std::nullopt;
-    start.words[n] = *value;
-  }
-  return start;
+  return !end_ || holds(*end_, at);
 }
 
 /// Never fires.
 bool StablePlace::begins(const ArgumentMoment& at, FilterValues&) const {
-  const auto found = start(at);
-  const auto who = found ? key(found->words[0], at) : std::nullopt;
+  if (!holds(*beginning_, at)) return false;
+  Start start;
+  const std::size_t count = probe_.beginning->remembered.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    const auto value = evaluator_.evaluate(beginning_->value(n), beginning_->plan, at);
+    if (!value) return false;
+    start.words[n] = *value;
+  }
+  const auto who = key(*beginning_, count, at);
   if (!who) return false;
-  if (probe_.start->of == StartPlace::Of::Call) {
-    starts_->put(*who, *found);
+  if (probe_.beginning->key) {
+    starts_->put_first(*who, start, adding_);
   } else {
-    starts_->put_first(*who, *found);
+    starts_->put(*who, start);
   }
   return false;
 }

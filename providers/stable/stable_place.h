@@ -1,48 +1,59 @@
-// A stable probe's place in one kernel: computes the probe's values there, and decides whether an
-// arrival is a firing (binding.h). Made for each probe that a program asks for. Bindings refer to
-// it and to the TrapFilter objects that it makes. Fire context: fires(), argument(); everything
-// else no.
+// A stable probe's place in one kernel: its definition's expressions, compiled for that kernel. It
+// computes the probe's values there, and decides whether an arrival is a firing (binding.h). Made
+// for each probe that a program asks for. Bindings refer to it and to the TrapFilter objects that it
+// makes. Fire context: fires(), argument(); everything else no.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "providers/context/argument_plan.h"
 #include "providers/context/binding.h"
+#include "providers/stable/defined_probes.h"
 #include "providers/stable/kernel_places.h"
-#include "providers/stable/place_value.h"
-#include "providers/stable/stable_probe.h"
+#include "providers/stable/place_evaluator.h"
 #include "providers/stable/start_table.h"
 
 namespace ringside::providers {
 
-/// The place of the probe's start (StableProbe::start, not null), in the form of a probe.
-StableProbe place_of_start(const StableProbe& probe);
-
 class StablePlace final : public ComputedArguments {
  public:
-  /// Error (Unsupported): what this kernel lacks.
-  static Result<std::unique_ptr<StablePlace>> make(const StableProbe& probe,
+  /// All must outlive it. Error (Unsupported): what this kernel lacks.
+  static Result<std::unique_ptr<StablePlace>> make(const dif::ProbeDefinition& probe,
+                                                   const DefinedProbes& defined,
                                                    const guest_linux::Kernel& kernel,
-                                                   KernelPlaces& places);
-  StablePlace(const StableProbe& probe, const guest_linux::Kernel& kernel)
-      : probe_(probe), kernel_(kernel) {}
+                                                   KernelPlaces& places,
+                                                   const PlaceEvaluator& evaluator);
+  StablePlace(const dif::ProbeDefinition& probe, const guest_linux::Kernel& kernel,
+              const PlaceEvaluator& evaluator)
+      : probe_(probe), kernel_(kernel), evaluator_(evaluator) {}
 
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
   const ArgumentPlan& plan() const { return plan_; }
   const std::vector<TypeId>& types() const { return types_; }
 
-  /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals
-  /// count, and computes their arguments; null: all count. Returns null if each arrival fires.
+  /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals count,
+  /// and computes their arguments; null: all count. Returns null if each arrival fires.
   const TrapFilter* at_end(const TrapFilter* site);
-  /// The TrapFilter for a binding at the start.
+  /// The TrapFilter for a binding at the beginning.
   const TrapFilter* at_start(const TrapFilter* site);
 
  private:
-  struct Native {
-    PlaceValue value;
-    std::uint64_t (*shape)(std::uint64_t);
+  /// The code of one place.
+  struct Code {
+    Code(dif::VerifiedProgram verified, const ArgumentPlan& passed)
+        : program(std::move(verified)), plan(passed) {}
+    const dif::Clause& clause() const { return program.program().clauses.front(); }
+    const dif::Difo& value(std::size_t n) const { return clause().actions[n].arguments.front(); }
+
+    dif::VerifiedProgram program;
+    ArgumentPlan plan;  // what the place passes to the code
+  };
+  struct Width {
+    unsigned bits = 64;
+    bool is_signed = false;
   };
   class PlaceFilter final : public TrapFilter {
    public:
@@ -57,23 +68,23 @@ class StablePlace final : public ComputedArguments {
     const Fires fires_;
   };
 
-  Result<void> compile_start(KernelPlaces& places);
-  std::optional<std::uint64_t> key(std::uint64_t object, const ArgumentMoment& at) const;
+  Result<void> compile_end(const DefinedProbes& defined, KernelPlaces& places);
+  Result<void> compile_beginning(const DefinedProbes& defined, KernelPlaces& places);
+  bool holds(const Code& code, const ArgumentMoment& at) const;
+  std::optional<std::uint64_t> key(const Code& code, std::size_t n, const ArgumentMoment& at) const;
   bool ends(const ArgumentMoment& at, FilterValues& out) const;
   bool begins(const ArgumentMoment& at, FilterValues& out) const;
-  std::optional<Start> start(const ArgumentMoment& at) const;
 
-  const StableProbe& probe_;
+  const dif::ProbeDefinition& probe_;
   const guest_linux::Kernel& kernel_;
-  std::vector<Native> natives_;
+  const PlaceEvaluator& evaluator_;
   std::vector<TypeId> types_;
-  PlaceCondition condition_;
+  std::vector<Width> widths_;
+  std::optional<Code> end_, beginning_;
+  unsigned adding_ = 0;  // bit set of the remembered words to which a further beginning adds
   ArgumentPlan plan_;
   std::deque<PlaceFilter> arrivals_;
-  // Of one with a beginning:
-  std::vector<PlaceValue> start_values_;
-  PlaceCondition begins_, spoilt_;
-  std::unique_ptr<StartTable> starts_;  // when it is enabled
+  std::unique_ptr<StartTable> starts_;  // when one with a beginning is enabled
 };
 
 }  // namespace ringside::providers

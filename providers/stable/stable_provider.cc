@@ -7,10 +7,21 @@
 
 #include "providers/other_kernels.h"
 #include "providers/stable/stable_place.h"
-#include "providers/stable/stable_tables.h"
 
 namespace ringside::providers {
 namespace {
+
+/// The stability that the Dynamic Tracing Guide promises of proc, sched, io, ip, tcp and udp
+/// ("Stability").
+constexpr dif::ProviderAttributes kStableAttributes = [] {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return dif::ProviderAttributes{.provider = {Evolving, Evolving, Isa},
+                                 .module = {Private, Private, Unknown},
+                                 .function = {Private, Private, Unknown},
+                                 .name = {Evolving, Evolving, Isa},
+                                 .arguments = {Evolving, Evolving, Isa}};
+}();
 
 /// Published scripts may name the modules that illumos's kernel is made of, with its functions:
 /// io:genunix::start. They mean the probes of the kernel, whose functions are others here.
@@ -24,20 +35,23 @@ dif::ProbeDescription on_this_kernel(dif::ProbeDescription pattern) {
 
 }  // namespace
 
-StableProvider::StableProvider(const StableTable& table, std::shared_ptr<KernelPlaces> places,
+StableProvider::StableProvider(std::string_view provider, std::shared_ptr<Shared> shared,
                                guest_linux::Kernel& kernel, ProbePoints& points)
-    : Provider(table.provider, kStableAttributes),
+    : Provider(provider, kStableAttributes),
       kernel_(kernel),
       points_(points),
-      places_(std::move(places)) {
-  for (const StableProbe& probe : table.probes) rows_.push_back({.probe = &probe});
+      shared_(std::move(shared)),
+      places_(shared_->places) {
+  for (const dif::ProbeDefinition& probe : shared_->defined->probes) {
+    if (probe.provider == provider) rows_.push_back({.probe = &probe});
+  }
 }
 
 StableProvider::~StableProvider() = default;
 
 dif::ProbeDescription StableProvider::name_of(const Row& row) const {
-  return {std::string(name()), std::string(kKernelModule), places_->function_name(*row.probe),
-          std::string(row.probe->name)};
+  return {std::string(name()), row.probe->place.module, places_.function_name(row.probe->place),
+          row.probe->name};
 }
 
 Probe StableProvider::probe(std::uint32_t index) const {
@@ -49,15 +63,24 @@ void StableProvider::for_each_row(const dif::ProbeDescription& pattern,
   if (!dif::field_matches(pattern.provider, name())) return;
   const dif::ProbeDescription here = on_this_kernel(pattern);
   for (std::uint32_t index = 0; index < rows_.size(); ++index) {
-    const StableProbe& probe = *rows_[index].probe;
-    if (!dif::field_matches(pattern.name, probe.name) || !places_->is(probe.kernels)) continue;
+    const dif::ProbeDefinition& probe = *rows_[index].probe;
+    if (!dif::field_matches(pattern.name, probe.name) || !places_.is(probe.kernels)) continue;
     if (dif::matches(here, name_of(rows_[index]))) visit(index);
   }
 }
 
 Result<StablePlace*> StableProvider::place_of(Row& row) {
-  if (row.place == nullptr) row.place = TRY(StablePlace::make(*row.probe, kernel_, *places_));
+  if (row.place == nullptr) {
+    row.place =
+        TRY(StablePlace::make(*row.probe, *shared_->defined, kernel_, places_, shared_->evaluator));
+  }
   return row.place.get();
+}
+
+Result<void> StableProvider::find_sites(const dif::ProbeDefinition& probe, Sites& found) {
+  if (probe.beginning) found.starts = TRY(places_.sites(probe.beginning->place));
+  found.ends = TRY(places_.sites(probe.place));
+  return {};
 }
 
 /// Finds where it stands unless that is done; the error says why it stands nowhere.
@@ -66,12 +89,12 @@ Result<void> StableProvider::examine(Row& row) {
     for (Row& one : rows_) one.sites.reset();
   }
   if (row.sites) return {};
-  TRY(place_of(row));
   Sites found;
-  if (row.probe->start != nullptr) {
-    found.starts = TRY(places_->sites(place_of_start(*row.probe)));
-  }
-  found.ends = TRY(places_->sites(*row.probe));
+  // A place that is not there says more than an argument that it has not.
+  if (row.probe->place.kind == dif::ProbePlace::Kind::Tracepoint)
+    TRY(find_sites(*row.probe, found));
+  TRY(place_of(row));
+  if (found.ends.empty()) TRY(find_sites(*row.probe, found));
   row.sites = std::move(found);
   return {};
 }
@@ -109,7 +132,7 @@ void StableProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVis
 
 Result<std::optional<Probe>> StableProvider::by_id(dif::ProbeId id) {
   const auto index = index_of(id);
-  if (!index || !places_->is(rows_[*index].probe->kernels) || !examine(rows_[*index])) {
+  if (!index || !places_.is(rows_[*index].probe->kernels) || !examine(rows_[*index])) {
     return std::optional<Probe>();
   }
   return std::optional(probe(*index));
@@ -124,9 +147,9 @@ ProbeArguments StableProvider::arguments(const Probe& probe) {
   ProbeArguments arguments;
   arguments.known = true;
   arguments.types = (*place)->types();
-  for (const NativeValue& native : row.probe->natives) arguments.names.emplace_back(native.name);
-  for (const StableArgument& shown : row.probe->arguments) {
-    arguments.translated.push_back({std::string(shown.type), shown.native});
+  for (const auto& native : row.probe->arguments) arguments.names.push_back(native.name);
+  for (const auto& shown : row.probe->translated) {
+    arguments.translated.push_back({shown.type, shown.native});
   }
   return arguments;
 }
@@ -138,6 +161,7 @@ Result<void> StableProvider::enable(const Probe& probe) {
   if (row.enabled) return {};
   TRY(examine(row));
   StablePlace* const place = row.place.get();
+  shared_->evaluator.make_room();
   Sites sites = std::move(*row.sites);
   row.sites.reset();  // taken, as arrivals remember: each enabling has its own
   const auto bind = [&](BoundSite& bound, const TrapFilter* arrival) {
@@ -163,14 +187,15 @@ void StableProvider::note_disabled(dif::ProbeId id) {
   if (const auto index = index_of(id)) rows_[*index].enabled = false;
 }
 
-void add_stable_providers(Registry& registry, const GuestReader& text, guest_linux::Kernel& kernel,
+void add_stable_providers(Registry& registry, std::shared_ptr<const DefinedProbes> defined,
+                          const GuestReader& text, guest_linux::Kernel& kernel,
                           ProbePoints& points) {
-  const auto places = std::make_shared<KernelPlaces>(text, kernel, points);
-  for (const auto tables :
-       {process_tables(), network_tables(), block_tables(), counter_tables(), lock_tables()}) {
-    for (const StableTable& table : tables) {
-      registry.add(std::make_unique<StableProvider>(table, places, kernel, points));
-    }
+  const auto shared =
+      std::make_shared<StableProvider::Shared>(std::move(defined), text, kernel, points);
+  std::unordered_set<std::string_view> added;
+  for (const dif::ProbeDefinition& probe : shared->defined->probes) {
+    if (!added.insert(probe.provider).second) continue;
+    registry.add(std::make_unique<StableProvider>(probe.provider, shared, kernel, points));
   }
 }
 

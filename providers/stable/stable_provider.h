@@ -3,8 +3,8 @@
 // probe's function tells where it is. Reads the kernel only when a program asks for the provider's
 // probes.
 //
-// How to add a probe: a row in one of the tables (stable_tables.h); a translator in a library for
-// its args[] (dif/d/library); a row in docs/providers.md.
+// How to add a probe: a definition in a library (dif/d/library, docs/providers-in-d.md); a
+// translator in a library for its args[]; a row in docs/providers.md.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 #include "providers/provider.h"
 #include "providers/registry.h"
+#include "providers/stable/defined_probes.h"
 #include "providers/stable/kernel_places.h"
-#include "providers/stable/stable_probe.h"
+#include "providers/stable/place_evaluator.h"
 
 namespace ringside::providers {
 
@@ -24,8 +25,18 @@ class StablePlace;
 
 class StableProvider final : public Provider {
  public:
-  /// All must outlive it, the table included.
-  StableProvider(const StableTable& table, std::shared_ptr<KernelPlaces> places,
+  /// The parts that all of them share.
+  struct Shared {
+    Shared(std::shared_ptr<const DefinedProbes> probes, const GuestReader& text,
+           guest_linux::Kernel& kernel, ProbePoints& points)
+        : defined(std::move(probes)), places(text, kernel, points), evaluator(kernel) {}
+    const std::shared_ptr<const DefinedProbes> defined;
+    KernelPlaces places;
+    PlaceEvaluator evaluator;
+  };
+  /// The probes of `provider`, a name that one of the definitions has. `kernel` and `points` must
+  /// outlive it.
+  StableProvider(std::string_view provider, std::shared_ptr<Shared> shared,
                  guest_linux::Kernel& kernel, ProbePoints& points);
   ~StableProvider() override;
 
@@ -45,7 +56,7 @@ class StableProvider final : public Provider {
     std::vector<BoundSite> starts, ends;
   };
   struct Row {
-    const StableProbe* probe = nullptr;
+    const dif::ProbeDefinition* probe = nullptr;
     std::unique_ptr<StablePlace> place{};  // made when it is asked for; bindings point into it
     std::optional<Sites> sites{};          // wait here from its examination until it is enabled
     bool enabled = false;
@@ -54,20 +65,23 @@ class StableProvider final : public Provider {
   dif::ProbeDescription name_of(const Row& row) const;
   Probe probe(std::uint32_t index) const;
   Result<StablePlace*> place_of(Row& row);
+  Result<void> find_sites(const dif::ProbeDefinition& probe, Sites& found);
   Result<void> examine(Row& row);
   void for_each_row(const dif::ProbeDescription& pattern,
                     const std::function<void(std::uint32_t)>& visit) const;
 
   const guest_linux::Kernel& kernel_;
   ProbePoints& points_;
-  const std::shared_ptr<KernelPlaces> places_;
+  const std::shared_ptr<Shared> shared_;
+  KernelPlaces& places_;
   std::vector<Row> rows_;
   std::uint64_t generation_ = 0;  // that their sites are of
 };
 
-/// All stable providers, in the order of their ids. `text` is kernel text without breakpoints of
-/// ours.
-void add_stable_providers(Registry& registry, const GuestReader& text, guest_linux::Kernel& kernel,
+/// The providers of these definitions, in the order of their ids. `text` is kernel text without
+/// breakpoints of ours.
+void add_stable_providers(Registry& registry, std::shared_ptr<const DefinedProbes> defined,
+                          const GuestReader& text, guest_linux::Kernel& kernel,
                           ProbePoints& points);
 
 }  // namespace ringside::providers

@@ -10,9 +10,11 @@ void StartTable::put(std::uint64_t key, const Start& start) {
   slots_.keep(*slot, key);
 }
 
-void StartTable::put_first(std::uint64_t key, const Start& start) {
+void StartTable::put_first(std::uint64_t key, const Start& start, unsigned adding) {
   if (auto* const slot = slots_.find(key)) {
-    slot->value.is_spoilt |= start.is_spoilt;
+    for (std::size_t n = 0; n < start.words.size(); ++n) {
+      if ((adding >> n & 1) != 0) slot->value.words[n] |= start.words[n];
+    }
     slots_.keep(*slot, key);
     return;
   }

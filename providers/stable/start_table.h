@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "dif/program/probe_definition.h"
 #include "providers/dispatch/keyed_slots.h"
 
 namespace ringside::providers {
 
 struct Start {
-  static constexpr std::size_t kWords = 3;
-  std::uint64_t time = 0;  // ns
-  std::array<std::uint64_t, kWords> words{};
-  bool is_spoilt = false;
+  std::array<std::uint64_t, dif::kMostRemembered> words{};
 };
 
 class StartTable {
@@ -24,8 +22,9 @@ class StartTable {
   StartTable() : slots_(kSlots) {}
   /// Replaces an earlier start with this key.
   void put(std::uint64_t key, const Start& start);
-  /// Does nothing if there is a start with this key.
-  void put_first(std::uint64_t key, const Start& start);
+  /// If there is a start with this key, it stays; the words whose bits `adding` has get the bits of
+  /// this one.
+  void put_first(std::uint64_t key, const Start& start, unsigned adding);
   /// Removes and returns the start with this key; empty if there is none.
   std::optional<Start> take(std::uint64_t key);
 

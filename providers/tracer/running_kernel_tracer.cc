@@ -198,10 +198,12 @@ std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
 }
 
 RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                                         TrapForm form)
+                                         TrapForm form,
+                                         std::shared_ptr<const DefinedProbes> defined)
     : machine_(machine),
       kernel_(kernel),
       form_(form),
+      defined_(std::move(defined)),
       shim_([this] { return install_shim(machine_, kernel_); }),
       table_(machine, shim_, kernel),
       points_(machine, shim_, table_) {
@@ -217,7 +219,8 @@ RunningKernelTracer::~RunningKernelTracer() {
 void RunningKernelTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
-  add_stable_providers(registry, table_.original_text(), kernel_, points_);
+  if (defined_ == nullptr) return;
+  add_stable_providers(registry, defined_, table_.original_text(), kernel_, points_);
 }
 
 void RunningKernelTracer::add_wide_providers(Registry& registry) {

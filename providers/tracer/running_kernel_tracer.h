@@ -27,10 +27,13 @@
 
 namespace ringside::providers {
 
+struct DefinedProbes;
+
 class RunningKernelTracer final : public KernelTracer {
  public:
-  /// Both must outlive it.
-  RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapForm form);
+  /// Machine and kernel must outlive it.
+  RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapForm form,
+                      std::shared_ptr<const DefinedProbes> defined);
   ~RunningKernelTracer() override;
   RunningKernelTracer(const RunningKernelTracer&) = delete;
   RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
@@ -78,6 +81,7 @@ class RunningKernelTracer final : public KernelTracer {
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   const TrapForm form_;
+  const std::shared_ptr<const DefinedProbes> defined_;  // null: none
   DeferredShim shim_;
   TracepointTable table_;
   TrapPoints points_;

@@ -59,7 +59,8 @@ class LiveTracer final : public Tracer {
     if (held != nullptr) {
       kernel_tracer_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
-      kernel_tracer_ = std::make_unique<RunningKernelTracer>(*machine, *kernel, options.traps);
+      kernel_tracer_ =
+          std::make_unique<RunningKernelTracer>(*machine, *kernel, options.traps, options.defined);
     }
     if (kernel_tracer_) kernel_tracer_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.

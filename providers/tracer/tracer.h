@@ -39,6 +39,8 @@
 
 namespace ringside::providers {
 
+struct DefinedProbes;
+
 struct TracerOptions {
   Channel channel = Channel::Auto;
   /// Threads that look at mailboxes on the channel spin; at most kMostPollThreads.
@@ -50,6 +52,8 @@ struct TracerOptions {
   guest_linux::FileKernel* held = nullptr;
   /// The machine was saved and never runs: BEGIN, END and ERROR fire, and read what it holds.
   bool saved = false;
+  /// The probes that D libraries define; null: none.
+  std::shared_ptr<const DefinedProbes> defined = nullptr;
   /// A stub that an earlier tracer left is an error when it cannot be taken out, and is not used
   /// again.
   bool only_to_clean = false;

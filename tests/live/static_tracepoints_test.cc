@@ -11,9 +11,10 @@
 #include <optional>
 #include <string>
 
+#include "cli/program/defined_probes.h"
+#include "cli/program/libraries.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
-#include "providers/stable/stable_tables.h"
 #include "providers/tracepoint/sites/original_text.h"
 #include "providers/tracepoint/sites/site_examiner.h"
 #include "tests/live/live_guest.h"
@@ -100,17 +101,22 @@ TEST_P(LiveStaticTracepoints, NearlyAllCanBeProbedAtAllTheirSites) {
 }
 
 TEST_P(LiveStaticTracepoints, CountersAreFoundInTheText) {
-  const auto places = std::make_shared<providers::KernelPlaces>(*text_, guest_->kernel(), *places_);
+  const auto libraries = cli::load_libraries({}, D_LIBRARY_FOLDER);
+  ASSERT_TRUE(libraries) << libraries.error().message;
+  const auto defined = cli::read_defined_probes(
+      std::make_shared<const std::vector<d::LibrarySource>>(*libraries), guest_->kernel(), false);
+  ASSERT_TRUE(defined) << defined.error().message;
+  const auto shared = std::make_shared<providers::StableProvider::Shared>(
+      *defined, *text_, guest_->kernel(), *places_);
   const double begin = processor_time();
   std::size_t found = 0, counters = 0;
 
-  for (const auto& table : providers::counter_tables()) {
-    providers::StableProvider provider(table, places, guest_->kernel(), *places_);
-    const dif::ProbeDescription all{std::string(table.provider), "", "", ""};
-    EXPECT_TRUE(provider.provide(all, [&](const providers::Probe&) { ++found; }));
-    for (const auto& probe : table.probes) {
-      if (probe.kind == providers::PlaceKind::Counter) ++counters;
-    }
+  for (const std::string name : {"vminfo", "sysinfo", "mib"}) {
+    providers::StableProvider provider(name, shared, guest_->kernel(), *places_);
+    EXPECT_TRUE(provider.provide({name, "", "", ""}, [&](const providers::Probe&) { ++found; }));
+  }
+  for (const dif::ProbeDefinition& probe : (*defined)->probes) {
+    if (probe.place.kind == dif::ProbePlace::Kind::Counter) ++counters;
   }
 
   std::cout << fmt::format("{} probes of vminfo, sysinfo and mib in {:.0f} ms\n", found,

@@ -157,7 +157,7 @@ class RealTime(guest.OfSuite, Locks, unittest.TestCase):
 
     def test_what_it_lacks_is_refused_with_its_reason(self):
         for name, why in (("adaptive-spin", "a real-time kernel does not tell who spins"),
-                          ("rw-block", "has no member count")):
+                          ("rw-block", "count is not a member of struct rw_semaphore")):
             with self.subTest(name):
                 outcome = ringside.run(f"lockstat:::{name} {{ }}", image=self.image)
                 self.assertEqual(outcome.status, 1, outcome)

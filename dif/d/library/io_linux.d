@@ -207,6 +207,27 @@ translator fileinfo_t < struct file *F > {
 	fi_oflags = F == NULL ? 0 : F->f_flags;
 };
 
+/* A name, of which there may be no file yet, in a mount of its file system. */
+inline struct inode *__inode_near[struct dentry *D] = D->d_inode != NULL ? D->d_inode :
+    D->d_parent->d_inode;
+inline int __look_at_entry[struct dentry *D, struct vfsmount *mount] = (this->__file = (struct file *)NULL,
+    this->__dentry = D, this->__mount = mount, 1);
+
+translator fileinfo_t < struct dentry *D > {
+	fi_name = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_mount[this->__inode]], __found_name);
+	fi_dirname = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_mount[this->__inode]], __found_directory);
+	fi_pathname = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_mount[this->__inode]], __found_path);
+	fi_fs = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_mount[this->__inode]], __found_system);
+	fi_mount = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_mount[this->__inode]], __found_mount);
+	fi_name = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_first_mount[this->__inode]], __found_name);
+	fi_dirname = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_first_mount[this->__inode]], __found_directory);
+	fi_pathname = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_first_mount[this->__inode]], __found_path);
+	fi_fs = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_first_mount[this->__inode]], __found_system);
+	fi_mount = (this->__inode = __inode_near[D], __look_at_entry[D, __inode_first_mount[this->__inode]], __found_mount);
+	fi_offset = 0;
+	fi_oflags = 0;
+};
+
 inline fileinfo_t fds[int fd] = xlate <fileinfo_t> (
     fd >= 0 && fd < curthread->files->fdt->max_fds ? curthread->files->fdt->fd[fd] : NULL);
 

@@ -172,6 +172,17 @@ Checked<void> Declarations::check_translators(const ProviderNode::Probe& probe) 
 }
 
 Checked<void> Declarations::declare_provider(const ProviderNode& node) {
+  const auto is_defined = [](const ProviderNode::Probe& probe) {
+    return probe.definition != nullptr;
+  };
+  const auto defined = std::ranges::find_if(node.probes, is_defined);
+  if (defined != node.probes.end()) {
+    if (node.at.file != 0) return {};  // the tracer publishes it (dif/d/probe_definitions.h)
+    return complain("D_PROV_PLACE", defined->at,
+                    fmt::format("only libraries define probes: move provider {} to a file of a "
+                                "folder that -L names",
+                                *node.name));
+  }
   TRY(check_provider_name(node));
   std::unordered_set<std::string_view> names;
   for (const ProviderNode::Probe& probe : node.probes) {

@@ -232,13 +232,31 @@ struct TranslatorNode {
   std::vector<MemberValue> members = {};
 };
 
-/// provider name { probe n(T a, ...) : (U b, ...); ... };
+/// = places /condition/ { body } -> places /condition/ { body } word "text", "text" ...
+struct ProbeDefinitionNode {
+  struct Part {
+    Location at;
+    std::vector<ProbePattern> places;  // the first counts that the kernel has
+    Expr* condition = nullptr;
+    std::vector<Statement*> body = {};
+  };
+  struct Qualifier {
+    Location at;
+    Text word = nullptr;
+    std::vector<Text> texts = {};
+  };
+  std::vector<Part> parts = {};  // a beginning comes before the end; none: there is no such place
+  std::vector<Qualifier> qualifiers = {};
+};
+
+/// provider name { probe n(T a, ...) : (U b, ...) = ...; ... };
 struct ProviderNode {
   struct Probe {
     Location at;
     Text name = nullptr;
     Derivation native, translated;
     bool has_translated = false;
+    ProbeDefinitionNode* definition = nullptr;  // null: it is only declared
   };
   Location at;
   Text name = nullptr;
@@ -274,7 +292,10 @@ class AstArena {
              std::deque<std::vector<ProbePattern>>, std::deque<InlineNode>,
              std::deque<TranslatorNode>, std::deque<ProviderNode>, std::deque<PragmaNode>,
              std::deque<std::vector<TranslatorNode::MemberValue>>,
-             std::deque<std::vector<ProviderNode::Probe>>>
+             std::deque<std::vector<ProviderNode::Probe>>, std::deque<ProbeDefinitionNode>,
+             std::deque<std::vector<ProbeDefinitionNode::Part>>,
+             std::deque<std::vector<ProbeDefinitionNode::Qualifier>>,
+             std::deque<std::vector<Text>>>
       pools_;
 };
 

@@ -77,6 +77,12 @@ void ringside_d_error(Location* at, void*, ParseContext& context, NodeMaker&, co
 %type <ringside::d::ProviderNode*> provider
 %type <std::vector<ringside::d::TranslatorNode::MemberValue>*> translations
 %type <std::vector<ringside::d::ProviderNode::Probe>*> provider_probes
+%type <ringside::d::Derivation*> translated_opt
+%type <ringside::d::ProbeDefinitionNode*> probe_definition
+%type <std::vector<ringside::d::ProbeDefinitionNode::Part>*> probe_parts
+%type <std::vector<ringside::d::ProbeDefinitionNode::Qualifier>*> definition_words
+%type <std::vector<ringside::d::ProbePattern>*> alternatives
+%type <std::vector<ringside::d::Text>*> texts
 %type <ringside::d::Text> member_name
 %type <bool> struct_word
 %type <ringside::d::Scope> scope_word
@@ -494,10 +500,47 @@ provider:
 
 provider_probes:
     %empty  { $$ = nodes.make<std::vector<ProviderNode::Probe>>(); }
-  | provider_probes PROBE member_name function_suffix ';'
-      { $$ = append($1, {@3, $3, *$4, {}, false}); }
-  | provider_probes PROBE member_name function_suffix ':' function_suffix ';'
-      { $$ = append($1, {@3, $3, *$4, *$6, true}); }
+  | provider_probes PROBE member_name function_suffix translated_opt probe_definition ';'
+      { $$ = append($1, {@3, $3, *$4, $5 ? *$5 : Derivation(), $5 != nullptr, $6}); }
+  ;
+
+translated_opt:
+    %empty               { $$ = nullptr; }
+  | ':' function_suffix  { $$ = $2; }
+  ;
+
+probe_definition:
+    %empty                      { $$ = nullptr; }
+  | definition_words                  { $$ = nodes.make<ProbeDefinitionNode>({{}, *$1}); }
+  | '=' probe_parts             { $$ = nodes.make<ProbeDefinitionNode>({*$2, {}}); }
+  | '=' probe_parts definition_words  { $$ = nodes.make<ProbeDefinitionNode>({*$2, *$3}); }
+  ;
+
+probe_parts:
+    alternatives predicate
+      { $$ = nodes.make<std::vector<ProbeDefinitionNode::Part>>(); $$->push_back({@1, *$1, $2, {}}); }
+  | alternatives predicate '{' statements '}'
+      { $$ = nodes.make<std::vector<ProbeDefinitionNode::Part>>(); $$->push_back({@1, *$1, $2, *$4}); }
+  | probe_parts ARROW alternatives predicate
+      { $$ = append($1, {@3, *$3, $4, {}}); }
+  | probe_parts ARROW alternatives predicate '{' statements '}'
+      { $$ = append($1, {@3, *$3, $4, *$6}); }
+  ;
+
+alternatives:
+    PATTERN                   { $$ = nodes.make<std::vector<ProbePattern>>(); $$->push_back({@1, $1}); }
+  | alternatives '|' PATTERN  { $$ = append($1, ProbePattern{@3, $3}); }
+  ;
+
+definition_words:
+    IDENT texts
+      { $$ = nodes.make<std::vector<ProbeDefinitionNode::Qualifier>>(); $$->push_back({@1, $1, *$2}); }
+  | definition_words IDENT texts  { $$ = append($1, {@2, $2, *$3}); }
+  ;
+
+texts:
+    STRING            { $$ = nodes.make<std::vector<Text>>(); $$->push_back($1); }
+  | texts ',' STRING  { $$ = append($1, $3); }
   ;
 
 %%

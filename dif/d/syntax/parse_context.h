@@ -2,7 +2,9 @@
 // errors. Only lexer.l, grammar.y, parse.cc and syntax_errors.cc include it.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "dif/d/syntax/control_lines.h"
 #include "dif/d/syntax/node_maker.h"
@@ -21,12 +23,16 @@ struct ParseContext {
   ControlLines control_lines{state};
 
   // The lexer has seen so far:
-  int nesting = 0;            // braces open in a declaration or clause
-  bool in_clause = false;     // the last } ends the whole, without a ;
+  int nesting = 0;           // braces open in a declaration or clause
+  bool in_clause = false;    // the last } ends the whole, without a ;
+  bool in_provider = false;  // its probes may have places and clauses of their own
+  std::unordered_set<std::string> parameters{};  // of its probe: they hide types of their names
   bool after_type = false;    // the last token completed a type: a name is being declared
   bool after_member = false;  // the last token was -> or . : any word is a member's name
   bool after_tag = false;     // the last token was struct, union or enum
 
+  /// In a provider, and in none of its probes' clauses.
+  bool between_probes() const { return in_provider && nesting == 1; }
   /// True when a program-level run of characters starts a declaration, not a probe description.
   bool starts_declaration(std::string_view run) const;
 };

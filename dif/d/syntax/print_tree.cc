@@ -57,26 +57,6 @@ std::string print_spec(const TypeSpec& spec) {
   return words;
 }
 
-/// A type name: the words, then what is derived from them around no name.
-std::string print_type(const Declaration& type) {
-  std::string around;
-  for (const Derivation& step : type.declarators[0]->derivations) {
-    switch (step.kind) {
-      case Derivation::Kind::Pointer: around.insert(0, "*"); break;
-      case Derivation::Kind::Array:
-        if (around.starts_with('*')) around.insert(0, "(").append(")");
-        around += "[" + (step.count != nullptr ? print_expression(*step.count) : "") + "]";
-        break;
-      case Derivation::Kind::Keys: around += "[...]"; break;
-      case Derivation::Kind::Function:
-        if (around.starts_with('*')) around.insert(0, "(").append(")");
-        around += "(...)";
-        break;
-    }
-  }
-  return print_spec(*type.spec) + (around.empty() ? "" : " " + around);
-}
-
 bool is_simple(const Expr& e) {
   switch (e.kind) {
     case ExprKind::Unary:
@@ -112,6 +92,26 @@ std::string print_name(const Expr& e) {
 }
 
 }  // namespace
+
+/// A type name: the words, then what is derived from them around no name.
+std::string print_type(const Declaration& type) {
+  std::string around;
+  for (const Derivation& step : type.declarators[0]->derivations) {
+    switch (step.kind) {
+      case Derivation::Kind::Pointer: around.insert(0, "*"); break;
+      case Derivation::Kind::Array:
+        if (around.starts_with('*')) around.insert(0, "(").append(")");
+        around += "[" + (step.count != nullptr ? print_expression(*step.count) : "") + "]";
+        break;
+      case Derivation::Kind::Keys: around += "[...]"; break;
+      case Derivation::Kind::Function:
+        if (around.starts_with('*')) around.insert(0, "(").append(")");
+        around += "(...)";
+        break;
+    }
+  }
+  return print_spec(*type.spec) + (around.empty() ? "" : " " + around);
+}
 
 std::string print_expression(const Expr& e) {
   switch (e.kind) {

@@ -14,6 +14,8 @@ namespace ringside::d {
 std::string_view op_text(Op op);
 
 std::string print_expression(const Expr& e);
+/// The type of a declaration with one declarator, without the declared name.
+std::string print_type(const Declaration& type);
 /// "dtrace:::BEGIN\n/predicate/\n{\n\tstatement;\n}\n"
 std::string print_clause(const ClauseNode& clause);
 
