@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <iterator>
 
+#include "vmm/base/numbers.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -214,7 +214,8 @@ CodeName split_code_name(std::string_view description) {
   name.symbol = without_offset(rest);
   const std::string_view offset = rest.substr(name.symbol.size());
   if (offset.size() > 3) {
-    std::from_chars(offset.data() + 3, offset.data() + offset.size(), name.offset, 16);
+    std::string_view digits = offset.substr(3);
+    name.offset = take_number<std::uint64_t>(digits, 16).value_or(0);
   }
   return name;
 }

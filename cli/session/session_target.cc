@@ -73,7 +73,7 @@ void report_pauses(const Settings& settings, const SessionTargets& targets) {
   for (const SessionTarget& entry : targets) {
     const vmm::Machine* const machine = entry.target->machine();
     if (machine == nullptr) continue;
-    targets.print_line(entry, "the guest stood still " + machine->vcpus().pauses().describe());
+    targets.print_line(entry, "the guest stood still " + machine->stops().pauses().describe());
   }
 }
 

@@ -34,6 +34,7 @@
 #include "providers/provider.h"
 #include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/trace_statistics.h"
+#include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 
