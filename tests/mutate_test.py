@@ -53,7 +53,7 @@ class Mutants(unittest.TestCase):
         self.assertEqual(mutate.owners_of("dif/evaluate/memory.cc"), ["dif/dif_test"])
         self.assertEqual(mutate.owners_of("dif/evaluator.cc"), [])
         self.assertTrue(all(mutate.owners_of(path) for path in mutate.sources([])))
-        self.assertIn("providers/tracer/trap_points.cc", mutate.sources([]))
+        self.assertIn("providers/tracer/probe_armer.cc", mutate.sources([]))
 
     def test_one_seed_draws_the_same(self):
         self.assertEqual(mutate.draw(["dif/verify"], 1), mutate.draw(["dif/verify"], 1))

@@ -87,7 +87,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
   Result<void> arm_added() override {
     refresh_moved();
-    const auto wait = taken_ ? TrapPoints::WaitFor::QuietKprobes : TrapPoints::WaitFor::QuietText;
+    const auto wait = taken_ ? ProbeArmer::WaitFor::QuietKprobes : ProbeArmer::WaitFor::QuietText;
     return armed_ ? tracer_.points_.arm_added(dispatcher_, wait) : Result<void>();
   }
   void abandon_added() override { tracer_.points_.abandon_added(); }

@@ -19,7 +19,7 @@
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
 #include "providers/tracer/panic_watch.h"
-#include "providers/tracer/trap_points.h"
+#include "providers/tracer/probe_armer.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
@@ -84,7 +84,7 @@ class RunningKernelTracer final : public KernelTracer {
   const std::shared_ptr<const DefinedProbes> defined_;  // null: none
   DeferredShim shim_;
   TracepointTable table_;
-  TrapPoints points_;
+  ProbeArmer points_;
   bool expects_modules_ = false;
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints

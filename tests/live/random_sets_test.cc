@@ -1,5 +1,5 @@
 // Random sets of probes, of 1 to 2,000, that are armed and disarmed beside each other while the
-// guest runs into them, in live guests: the promises of trap_points.h, to the last firing.
+// guest runs into them, in live guests: the promises of probe_armer.h, to the last firing.
 // In the guest, programs number their calls (numbered.c): each reads n bytes, then writes n bytes.
 // The reads are always traced, so they say how far a program is; the writes are traced by what is
 // switched. An enabling has to see all calls of a program from one number to another: none before

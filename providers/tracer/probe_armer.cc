@@ -1,5 +1,5 @@
 // In this file, top to bottom: making points, arming, restoring.
-#include "providers/tracer/trap_points.h"
+#include "providers/tracer/probe_armer.h"
 
 #include <fmt/core.h>
 
@@ -32,7 +32,7 @@ constexpr auto kLateWait = std::chrono::microseconds(100);
 
 }  // namespace
 
-Result<void> TrapPoints::bind(const ProbeSite& site, const Binding& binding) {
+Result<void> ProbeArmer::bind(const ProbeSite& site, const Binding& binding) {
   if (is_without_) {
     return fail(ErrorCode::Unsupported,
                 "no probe of the kernel's code was enabled when tracing began, so none can be now: "
@@ -44,16 +44,16 @@ Result<void> TrapPoints::bind(const ProbeSite& site, const Binding& binding) {
   return {};
 }
 
-void TrapPoints::forget(std::span<const dif::ProbeId> probes) {
+void ProbeArmer::forget(std::span<const dif::ProbeId> probes) {
   bound_.removed.insert(bound_.removed.end(), probes.begin(), probes.end());
 }
 
-DispatchTable::Change TrapPoints::take_first() {
+DispatchTable::Change ProbeArmer::take_first() {
   is_without_ = table_.size() == 0;
   return std::exchange(bound_, {});
 }
 
-Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet(WaitFor wait) {
+Result<vmm::PausedMachine> ProbeArmer::pause_while_text_is_quiet(WaitFor wait) {
   using Changes = guest_linux::KprobeTable::Changes;
   table_.prepare_jumps();
   unsigned standing_tries = 0;
@@ -77,12 +77,12 @@ Result<vmm::PausedMachine> TrapPoints::pause_while_text_is_quiet(WaitFor wait) {
               "the guest's kernel never stops changing its own code: no probe can be placed");
 }
 
-Result<void> TrapPoints::arm() {
+Result<void> ProbeArmer::arm() {
   return vmm::in_whole_pause([this] { return pause_while_text_is_quiet(); },
                              [this](vmm::PausedMachine& paused) { return table_.arm(paused); });
 }
 
-Result<void> TrapPoints::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
+Result<void> ProbeArmer::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
   if (bound_.added.empty()) return {};
   auto paused = pause_while_text_is_quiet(wait);
   auto armed = paused ? table_.arm(*paused) : tl::make_unexpected(paused.error());
@@ -99,20 +99,20 @@ Result<void> TrapPoints::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
   return armed;
 }
 
-void TrapPoints::abandon_added() {
+void ProbeArmer::abandon_added() {
   release_bound();
   table_.park_unused();
 }
 
-void TrapPoints::release_bound() {
+void ProbeArmer::release_bound() {
   for (const auto& bound : std::exchange(bound_, {}).added) table_.release(bound.at);
 }
 
-void TrapPoints::release(std::span<const GuestVirt> places) {
+void ProbeArmer::release(std::span<const GuestVirt> places) {
   for (const GuestVirt place : places) table_.release(place);
 }
 
-Result<void> TrapPoints::remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes) {
+Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes) {
   const std::vector<GuestVirt> places = dispatcher.places_of(probes);
   if (places.empty()) return {};
   dispatcher.publish({.removed = {probes.begin(), probes.end()}});
@@ -127,14 +127,14 @@ Result<void> TrapPoints::remove(TrapDispatcher& dispatcher, std::span<const dif:
   return {};
 }
 
-Result<void> TrapPoints::disarm() {
+Result<void> ProbeArmer::disarm() {
   if (!table_.any_armed()) return {};
   TRY(restore(&TracepointTable::disarm));
   return {};
 }
 
 /// The traps that were under way then; none where the machine is gone, and the int3s with it.
-Result<vmm::TrapsUnderWay> TrapPoints::try_restore(Restore what) {
+Result<vmm::TrapsUnderWay> ProbeArmer::try_restore(Restore what) {
   auto paused = vmm::PausedMachine::pause(machine_);
   if (paused) {
     TRY((table_.*what)(*paused));
@@ -145,7 +145,7 @@ Result<vmm::TrapsUnderWay> TrapPoints::try_restore(Restore what) {
               fmt::format("the breakpoints stay in the guest: {}", paused.error().message));
 }
 
-Result<vmm::TrapsUnderWay> TrapPoints::restore(Restore what) {
+Result<vmm::TrapsUnderWay> ProbeArmer::restore(Restore what) {
   auto done = try_restore(what);
   for (unsigned tries = 1; !done && tries < kKernelTries; ++tries) {
     if (done.error().code == ErrorCode::MachineGone) break;

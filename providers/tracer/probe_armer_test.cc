@@ -1,6 +1,6 @@
 // Points that come and go under vCPUs that run: each is a thread that executes text in which int3s
 // come and go, as the shim and the exit channel do it.
-#include "providers/tracer/trap_points.h"
+#include "providers/tracer/probe_armer.h"
 
 #include <gtest/gtest.h>
 
@@ -217,7 +217,7 @@ class PointsThatComeAndGo : public ::testing::Test {
   LinuxContexts contexts_{kTrapVcpus, machine_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
   std::optional<TracepointTable> table_;
-  std::optional<TrapPoints> points_;
+  std::optional<ProbeArmer> points_;
   std::atomic<unsigned> turn_ = 0;
 };
 

@@ -21,10 +21,10 @@
 
 namespace ringside::providers {
 
-class TrapPoints final : public ProbePoints {
+class ProbeArmer final : public ProbePoints {
  public:
   /// All must outlive it.
-  TrapPoints(vmm::Machine& machine, vmm::TrapTable& shim, TracepointTable& table)
+  ProbeArmer(vmm::Machine& machine, vmm::TrapTable& shim, TracepointTable& table)
       : machine_(machine), shim_(shim), table_(table) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
