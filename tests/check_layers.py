@@ -37,8 +37,8 @@ LAYERS = {
     "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/kvm/host", ABI),
     "vmm/linux/health": ("vmm", "vmm/linux"),
     "vmm/saved": ("vmm",),
-    "providers": ("providers/tracepoint", "vmm", "vmm/linux", "dif", "disasm"),
-    "providers/tracepoint": ("vmm", "vmm/linux", "disasm"),
+    "providers": ("providers/trap_points", "vmm", "vmm/linux", "dif", "disasm"),
+    "providers/trap_points": ("vmm", "vmm/linux", "disasm"),
     "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/saved", "dif",
             "dif/d", *LAUNCHERS, *ATTACHERS),
 }

@@ -30,7 +30,7 @@ class CheckLayers(unittest.TestCase):
                 ("vmm/shim.cc", '"guest-shim/mailbox_abi.h"'), ("vmm/kvm/a.cc", "<linux/kvm.h>"),
                 ("vmm/linux/btf.cc", '"vmm/page_walk.h"'), ("dif/d/lexer.l", '"grammar.h"'),
                 ("vmm/kvm/vcpu/a.cc", '"vmm/kvm/a.h"'), ("vmm/qemu/a.cc", '"vmm/kvm/host/a.h"'),
-                ("providers/functions/fbt.cc", '"providers/tracepoint/tracepoint.h"'),
+                ("providers/functions/fbt.cc", '"providers/trap_points/trap_point_table.h"'),
                 ("providers/functions/fbt.cc", '"vmm/linux/kernel.h"'), ("cli/a.cc", '"dif/d/compile.h"'),
                 ("vmm/a_test.cc", '"tests/fakes/fake_guest.h"')):
             with self.subTest(path=path, include=include):
@@ -51,8 +51,8 @@ class CheckLayers(unittest.TestCase):
                 ("vmm/a.cc", '"guest-shim/other.h"', "vmm may not include guest-shim"),
                 ("vmm/linux/a.cc", '"dif/program.h"', "vmm/linux may not include dif"),
                 ("providers/a.cc", '"dif/d/compile.h"', "providers may not include dif/d"),
-                ("providers/tracepoint/a.cc", '"cli/options.h"', "may not include cli"),
-                ("providers/tracepoint/a.cc", '"providers/provider.h"', "may not include providers"),
+                ("providers/trap_points/a.cc", '"cli/options.h"', "may not include cli"),
+                ("providers/trap_points/a.cc", '"providers/provider.h"', "may not include providers"),
                 ("vmm/a.cc", '"vmm/qemu/a.h"', "vmm may not include vmm/qemu"),
                 ("vmm/qemu/a.cc", '"vmm/kvm/a.h"', "vmm/qemu may not include vmm/kvm"),
                 ("vmm/kvm/boot/a.cc", '"vmm/kvm/api/kvm_vm.h"', "boot may not include vmm/kvm"),

@@ -52,8 +52,8 @@ class SpawnPlan {
 
 }  // namespace
 
-int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words, int input,
-          int output) {
+int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words,
+                  int input, int output) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   // SAFETY: posix_spawn() does not write to the words; its type is older than const.
@@ -65,7 +65,8 @@ int spawn_program(pid_t& child, const std::string& program, std::span<const std:
 Result<int> run_in_shell(const std::string& command, int output_fd) {
   const std::string words[] = {"sh", "-c", command};
   pid_t child = 0;
-  if (const int failed = spawn_program(child, "/bin/sh", words, STDIN_FILENO, output_fd); failed != 0) {
+  if (const int failed = spawn_program(child, "/bin/sh", words, STDIN_FILENO, output_fd);
+      failed != 0) {
     return fail(ErrorCode::Io, fmt::format("cannot run /bin/sh: {}", std::strerror(failed)));
   }
   const auto status = await_child(child);

@@ -15,8 +15,8 @@ namespace ringside::cli {
 /// is its argument 0, and with these files as its stdin and stdout. Signals are as in a child of
 /// the user's shell: the session blocks some and ignores SIGPIPE, but its children must not.
 /// Returns 0 or an errno. Does not wait for the program (vmm/base/await_child.h).
-int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words, int input,
-          int output);
+int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words,
+                  int input, int output);
 
 /// system(): `sh -c command`, its stdout going to `output_fd`, and waits for it. Signals that end
 /// tracing reach the command as well. The value is its wait status; the error says why it could not

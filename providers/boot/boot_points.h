@@ -11,7 +11,7 @@
 
 #include "providers/context/binding.h"
 #include "providers/dispatch/dispatch_table.h"
-#include "providers/tracepoint/address_index.h"
+#include "providers/trap_points/address_index.h"
 #include "vmm/linux/discovery/file_kernel.h"
 
 namespace ringside::providers {

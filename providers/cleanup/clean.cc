@@ -11,9 +11,9 @@
 
 #include "disasm/decoder.h"
 #include "providers/cleanup/leave.h"
-#include "providers/tracepoint/code_writes.h"
-#include "providers/tracepoint/replaced_byte.h"
-#include "providers/tracepoint/sites/site_examiner.h"
+#include "providers/trap_points/code_writes.h"
+#include "providers/trap_points/replaced_byte.h"
+#include "providers/trap_points/sites/site_examiner.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/end_order.h"
 #include "vmm/linux/low_memory.h"

@@ -9,7 +9,7 @@
 
 #include "dif/program/probe_description.h"
 #include "providers/context/argument_plan.h"
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
@@ -90,7 +90,7 @@ class ProbePoints {
   virtual Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) = 0;
   /// Another number than before: sites that were examined before may be none any more.
   virtual std::uint64_t generation() const { return 0; }
-  /// Makes the tracepoint and leads it to the binding. Probes at one address fire in the order of
+  /// Makes the trap point and leads it to the binding. Probes at one address fire in the order of
   /// these calls.
   virtual Result<void> bind(const ProbeSite& site, const Binding& binding) = 0;
   /// The text that these probes stood on is gone: they fire nowhere once those that are bound next
@@ -99,7 +99,7 @@ class ProbePoints {
   virtual WithoutFtraceSite without_ftrace_site() const { return WithoutFtraceSite::Safe; }
 
  protected:
-  /// For providers that examine in another way than the tracepoint table.
+  /// For providers that examine in another way than the trap point table.
   static ProbeSite proven(GuestVirt at, std::span<const std::byte> instruction, SitePolicy policy) {
     return ProbeSite(at, instruction, policy);
   }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "providers/context/binding.h"
-#include "providers/tracepoint/address_index.h"
+#include "providers/trap_points/address_index.h"
 
 namespace ringside::providers {
 

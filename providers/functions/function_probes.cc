@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "providers/functions/function_names.h"
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/trap_points/sites/function_sites.h"
 #include "vmm/linux/text/kprobes.h"
 
 namespace ringside::providers {

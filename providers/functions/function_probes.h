@@ -20,7 +20,7 @@ namespace ringside::providers {
 ///   - BTF has its prototype, with a parameter or a result: then it is C. Assembler has its own
 ///     ways in and out, and the kernel copies some of it (the trampolines of ftrace and kprobes);
 ///   - the kernel lets its kprobes into it (NOKPROBE_SYMBOL);
-///   - its text may have breakpoints, which the tracepoint table knows.
+///   - its text may have breakpoints, which the trap point table knows.
 class BareFunctions {
  public:
   /// Both must outlive it.

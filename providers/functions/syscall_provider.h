@@ -19,7 +19,7 @@
 #include "providers/functions/entry_return_provider.h"
 #include "providers/functions/syscall_parameters.h"
 #include "providers/functions/syscall_table.h"
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/trap_points/sites/function_sites.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 

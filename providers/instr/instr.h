@@ -20,7 +20,7 @@
 #include "providers/context/binding.h"
 #include "providers/instr/instruction_arguments.h"
 #include "providers/provider.h"
-#include "providers/tracepoint/sites/instruction_list.h"
+#include "providers/trap_points/sites/instruction_list.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/kernel.h"
 
@@ -29,7 +29,7 @@ namespace ringside::providers {
 class InstrProvider final : public Provider {
  public:
   /// More probes than this are not published for one description: there is room for about as many
-  /// tracepoints, and a whole kernel has millions of instructions.
+  /// trap points, and a whole kernel has millions of instructions.
   static constexpr std::size_t kMostProbes = 140'000;
 
   /// Bytes of text for which there are ids, of modules that come while tracing runs.

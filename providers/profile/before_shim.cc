@@ -10,7 +10,7 @@ namespace {
 /// Words that the shim may have pushed below it, and between a jump's return address and those.
 constexpr unsigned kMostPushed = 6, kMostOfJump = kMostPushed + sizeof(arch::InterruptFrame) / 8;
 
-/// The tracepoint that brought a vCPU here; the stack pointer and the flags as they were there.
+/// The trap point that brought a vCPU here; the stack pointer and the flags as they were there.
 struct Origin {
   GuestVirt place;
   std::uint64_t stack, flags;

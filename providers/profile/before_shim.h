@@ -10,7 +10,7 @@
 
 namespace ringside::providers {
 
-/// The registers that a vCPU had at the tracepoint through which it came into the shim's region.
+/// The registers that a vCPU had at the trap point through which it came into the shim's region.
 /// `now` has its registers there, while it does not wait for an answer. It may be in a displaced
 /// instruction or in a jump's record. Or it is on the shim's way to the mailbox or back, with the
 /// frame of its exception, or of the record's call, on the stack; then rax, rcx, rdx and rbx may be

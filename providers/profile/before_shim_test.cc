@@ -62,7 +62,7 @@ TEST_F(BeforeShim, TheFrameIsFoundBelowWhatTheShimPushed) {
   }
 }
 
-TEST_F(BeforeShim, AFrameThatLeadsToTheSlotIsOfItsTracepoint) {
+TEST_F(BeforeShim, AFrameThatLeadsToTheSlotIsOfItsTrapPoint) {
   put_frame(4, slot_.raw(), 0x10);
 
   ASSERT_TRUE(before());

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
-#include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/sites/text_sweep.h"
+#include "providers/trap_points/sites/function_sites.h"
+#include "providers/trap_points/sites/text_sweep.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {

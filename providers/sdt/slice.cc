@@ -8,7 +8,7 @@
 #include <deque>
 #include <map>
 
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/trap_points/sites/function_sites.h"
 #include "vmm/arch/arch.h"
 
 namespace ringside::providers {

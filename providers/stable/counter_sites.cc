@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "providers/stable/first_found.h"
-#include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/sites/instruction_list.h"
+#include "providers/trap_points/sites/function_sites.h"
+#include "providers/trap_points/sites/instruction_list.h"
 
 namespace ringside::providers {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
@@ -25,11 +25,10 @@ namespace ringside::providers {
 class HardwareBreakpointWatch final : public vmm::TrapWatch {
  public:
   /// All must outlive it.
-  HardwareBreakpointWatch(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                          TracepointTable& table)
+  HardwareBreakpointWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapPointTable& table)
       : machine_(machine), kernel_(kernel), table_(table) {}
 
-  /// Makes its own tracepoint; none in a kernel without hardware breakpoints. Unsupported, with the
+  /// Makes its own trap point; none in a kernel without hardware breakpoints. Unsupported, with the
   /// reason, when none can stand where it has to.
   Result<void> prepare();
   /// After prepare(): from now on the traps at its place come here.
@@ -42,7 +41,7 @@ class HardwareBreakpointWatch final : public vmm::TrapWatch {
  private:
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
-  TracepointTable& table_;
+  TrapPointTable& table_;
   std::optional<GuestVirt> place_;
   std::uint32_t address_at_ = 0;  // where in struct perf_event
 };

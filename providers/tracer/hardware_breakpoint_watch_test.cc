@@ -3,18 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include "providers/tracepoint/tracepoints_for_tests.h"
+#include "providers/trap_points/trap_points_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
-using tracepoint_fakes::kText;
+using trap_point_fakes::kText;
 
 constexpr std::uint64_t kInstaller = 0x100, kFtraceSite = 5, kJumping = 0x005, kCovered = 0x006;
 constexpr std::uint64_t kPerfEvent = 0x102000, kAddressAt = 0x18, kNowhere = 0x4000'0000;
 
 /// struct perf_event with hw.info.address, where kAddressAt says.
-struct DebugKernel final : tracepoint_fakes::FakeKernel {
+struct DebugKernel final : trap_point_fakes::FakeKernel {
   void describe() {
     const TypeId word = *types_.find("unsigned long");
     const Member address[] = {{"address", word, 0, 0}};
@@ -35,7 +35,7 @@ class WatchOfHardwareBreakpoints : public testing::Test {
     machine_.put(kInstaller, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
     kernel_.name({{0, "traced"}, {kInstaller, "arch_install_hw_breakpoint"}, {0x180, "end"}});
     kernel_.describe();
-    shim_.entry_of_jumps = tracepoint_fakes::kSlots.wrapping_sub(0x1000);
+    shim_.entry_of_jumps = trap_point_fakes::kSlots.wrapping_sub(0x1000);
     table_.emplace(machine_, shim_, kernel_);
     table_->use_jumps([](auto&, auto) { return std::vector<GuestVirt>(); },
                       [](auto&, auto) { return false; });
@@ -58,10 +58,10 @@ class WatchOfHardwareBreakpoints : public testing::Test {
     watch_->on_trap(trap);
   }
 
-  tracepoint_fakes::FakeMachine machine_;
-  tracepoint_fakes::FakeShim shim_;
+  trap_point_fakes::FakeMachine machine_;
+  trap_point_fakes::FakeShim shim_;
   DebugKernel kernel_;
-  std::optional<TracepointTable> table_;
+  std::optional<TrapPointTable> table_;
   std::optional<HardwareBreakpointWatch> watch_;
 };
 
@@ -87,7 +87,7 @@ TEST_F(WatchOfHardwareBreakpoints, OthersAndLiesStopNobody) {
 }
 
 TEST_F(WatchOfHardwareBreakpoints, TakesTheTrapsWhereTheKernelSetsOne) {
-  tracepoint_fakes::NoSink sink;
+  trap_point_fakes::NoSink sink;
   vmm::TrapHandlers handlers(sink);
 
   watch_->add_to(handlers);

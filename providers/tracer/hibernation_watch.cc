@@ -10,7 +10,7 @@ namespace ringside::providers {
 HibernationWatch::HibernationWatch(std::uint64_t timeout)
     : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), timeout_(timeout) {}
 
-Result<void> HibernationWatch::prepare(const guest_linux::Kernel& kernel, TracepointTable& table) {
+Result<void> HibernationWatch::prepare(const guest_linux::Kernel& kernel, TrapPointTable& table) {
   for (const char* function : {"hibernate", "hibernation_snapshot"}) {
     const auto* const symbol = kernel.symbols().find(function, "vmlinux");
     if (symbol != nullptr) places_.push_back(TRY(watch_entry(table, kernel, *symbol)));

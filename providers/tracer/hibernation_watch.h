@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/shim/trap.h"
@@ -26,9 +26,9 @@ class HibernationWatch final : public vmm::TrapWatch {
 
   explicit HibernationWatch(std::uint64_t timeout = kTimeout);
 
-  /// Makes its own tracepoints; none where the kernel cannot do that at all. Unsupported, with the
+  /// Makes its own trap points; none where the kernel cannot do that at all. Unsupported, with the
   /// reason, when none can stand where one has to.
-  Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
+  Result<void> prepare(const guest_linux::Kernel& kernel, TrapPointTable& table);
   /// After prepare(): from now on the traps at its places come here.
   void add_to(vmm::TrapHandlers& handlers);
 

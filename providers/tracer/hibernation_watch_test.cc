@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "providers/tracepoint/tracepoints_for_tests.h"
+#include "providers/trap_points/trap_points_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -44,16 +44,16 @@ TEST(HibernationWatch, KeepsNobodyForLong) {
 
 TEST(HibernationWatch, StandsWhereTheKernelBeginsAndWhereItMakesTheImage) {
   constexpr std::uint64_t kHead = 5;  // the ftrace nop
-  tracepoint_fakes::FakeMachine machine;
-  tracepoint_fakes::FakeShim shim;
-  tracepoint_fakes::FakeKernel kernel;
-  tracepoint_fakes::NoSink sink;
+  trap_point_fakes::FakeMachine machine;
+  trap_point_fakes::FakeShim shim;
+  trap_point_fakes::FakeKernel kernel;
+  trap_point_fakes::NoSink sink;
   for (const std::uint64_t offset : {0x000, 0x080, 0x100}) {
     machine.put(offset, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
   }
   kernel.name(
       {{0x000, "hibernate"}, {0x080, "other"}, {0x100, "hibernation_snapshot"}, {0x180, "end"}});
-  TracepointTable table(machine, shim, kernel);
+  TrapPointTable table(machine, shim, kernel);
   vmm::TrapHandlers handlers(sink);
   HibernationWatch watch;
 
@@ -61,7 +61,7 @@ TEST(HibernationWatch, StandsWhereTheKernelBeginsAndWhereItMakesTheImage) {
   ASSERT_TRUE(prepared) << prepared.error().message;
   watch.add_to(handlers);
 
-  const auto at = [](std::uint64_t offset) { return tracepoint_fakes::kText.wrapping_add(offset); };
+  const auto at = [](std::uint64_t offset) { return trap_point_fakes::kText.wrapping_add(offset); };
   EXPECT_EQ(table.size(), 2u);
   EXPECT_EQ(handlers.watches_at(at(kHead)).size(), 1u);
   EXPECT_EQ(handlers.watches_at(at(0x100 + kHead)).size(), 1u);

@@ -55,7 +55,7 @@ class KernelTrace {
   /// For KernelTracer::expect_modules(): readable while take_module() has a module to take; -1: it
   /// never has.
   virtual int modules_fd() const { return -1; }
-  /// The next module that the guest is loading; the kernel and the table of tracepoints know it
+  /// The next module that the guest is loading; the kernel and the table of trap points know it
   /// from now on. A vCPU stands still until let_go(). A module that cannot be read is let go at
   /// once, with a notice.
   virtual std::optional<guest_linux::Kernel::LateModule> take_module() { return std::nullopt; }

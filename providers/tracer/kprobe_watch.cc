@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "providers/clock/host_clock.h"
-#include "providers/tracepoint/sites/function_sites.h"
 #include "providers/tracer/watched_entry.h"
+#include "providers/trap_points/sites/function_sites.h"
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
 
@@ -23,7 +23,7 @@ constexpr std::uint64_t kShortestWait = 10'000'000, kLongestWait = 500'000'000; 
 
 }  // namespace
 
-KprobeWatch::KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TracepointTable& table)
+KprobeWatch::KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapPointTable& table)
     : machine_(machine),
       kernel_(kernel),
       table_(table),

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/machine.h"
 #include "vmm/page_walk.h"
@@ -30,9 +30,9 @@ namespace ringside::providers {
 class KprobeWatch final : public vmm::TrapWatch {
  public:
   /// All must outlive it.
-  KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TracepointTable& table);
+  KprobeWatch(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapPointTable& table);
 
-  /// Makes its own tracepoints; none in a kernel without kprobes. Unsupported, with the reason,
+  /// Makes its own trap points; none in a kernel without kprobes. Unsupported, with the reason,
   /// when none can stand where they have to.
   Result<void> prepare();
   /// After prepare(): from now on the traps at its places come here.
@@ -42,7 +42,7 @@ class KprobeWatch final : public vmm::TrapWatch {
   /// Lets those come back that could not so far. Whether some still cannot: then soon again.
   bool catch_up();
 
-  /// How tracepoints have been away since the last call.
+  /// How trap points have been away since the last call.
   struct Away {
     unsigned times = 0;
     GuestVirt at;                      // where the guest has read, the last time
@@ -64,7 +64,7 @@ class KprobeWatch final : public vmm::TrapWatch {
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
-  TracepointTable& table_;
+  TrapPointTable& table_;
   std::vector<Place> readers_;
   std::vector<GuestVirt> ends_;
   std::uint32_t addr_at_ = 0;  // of `addr` in struct kprobe

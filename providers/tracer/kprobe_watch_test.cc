@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "providers/tracepoint/tracepoints_for_tests.h"
+#include "providers/trap_points/trap_points_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::byte kInt3{0xcc}, kPush{0x55};
 /// Functions of three instructions: ftrace nop, push rbp, ret.
 class WatchOfKprobes : public ::testing::Test {
  protected:
-  static constexpr GuestVirt kText = tracepoint_fakes::kText;
+  static constexpr GuestVirt kText = trap_point_fakes::kText;
 
   WatchOfKprobes() {
     for (const std::uint64_t offset : {std::uint64_t{0}, kReader, kOptimizer, kWhole, kOther}) {
@@ -61,14 +61,14 @@ class WatchOfKprobes : public ::testing::Test {
     trap(kReader + kHeadBytes, kText.raw() + kNewKprobe);
   }
   void hold_text() {
-    write(tracepoint_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000});
+    write(trap_point_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0xffff'8880'0001'0000});
   }
-  void release_text() { write(tracepoint_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0}); }
+  void release_text() { write(trap_point_fakes::kTextMutex + fakes::kOwnerAt, std::uint64_t{0}); }
 
-  tracepoint_fakes::FakeMachine machine_;
-  tracepoint_fakes::FakeShim shim_;
-  tracepoint_fakes::FakeKernel kernel_;
-  std::optional<TracepointTable> table_;
+  trap_point_fakes::FakeMachine machine_;
+  trap_point_fakes::FakeShim shim_;
+  trap_point_fakes::FakeKernel kernel_;
+  std::optional<TrapPointTable> table_;
   std::optional<KprobeWatch> watch_;
 };
 
@@ -104,9 +104,9 @@ TEST_F(WatchOfKprobes, OfAnOptimizedOneTheKprobeLiesInside) {
 TEST_F(WatchOfKprobes, WhereItStandsOursIsGone) {
   prepare_kprobe(at(kProbed));
   const fakes::FakeKprobe kprobe{
-      .at = kText.raw() + tracepoint_fakes::kKprobes, .address = at(kProbed).raw(), .opcode = 0x55};
+      .at = kText.raw() + trap_point_fakes::kKprobes, .address = at(kProbed).raw(), .opcode = 0x55};
   kprobe.write([this](std::uint64_t address, auto value) { write(address - kText.raw(), value); });
-  write(tracepoint_fakes::kKprobeTable, kprobe.node());
+  write(trap_point_fakes::kKprobeTable, kprobe.node());
 
   trap(kWayOut);
 
@@ -141,7 +141,7 @@ TEST_F(WatchOfKprobes, ThoseThatCannotComeBackYetComeWithUpkeep) {
 }
 
 TEST_F(WatchOfKprobes, TakesTheTrapsWhereTheKernelPreparesOneAndWhereItIsDone) {
-  tracepoint_fakes::NoSink sink;
+  trap_point_fakes::NoSink sink;
   vmm::TrapHandlers handlers(sink);
 
   watch_->add_to(handlers);

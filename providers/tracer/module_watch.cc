@@ -20,7 +20,7 @@ ModuleWatch::ModuleWatch(std::uint64_t timeout)
   entries_.reserve(kMostWaiting);  // a firing must not allocate
 }
 
-Result<void> ModuleWatch::prepare(const guest_linux::Kernel& kernel, TracepointTable& table) {
+Result<void> ModuleWatch::prepare(const guest_linux::Kernel& kernel, TrapPointTable& table) {
   const auto* const symbol = kernel.symbols().find(kLoader, "vmlinux");
   if (symbol == nullptr) {
     return fail(ErrorCode::Unsupported, "the kernel has no function do_init_module");

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/base/brief_lock.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/kernel.h"
@@ -29,8 +29,8 @@ class ModuleWatch final : public vmm::TrapWatch {
 
   explicit ModuleWatch(std::uint64_t timeout = kTimeout);
 
-  /// Makes its own tracepoint. Unsupported, with the reason, when none can stand where it has to.
-  Result<void> prepare(const guest_linux::Kernel& kernel, TracepointTable& table);
+  /// Makes its own trap point. Unsupported, with the reason, when none can stand where it has to.
+  Result<void> prepare(const guest_linux::Kernel& kernel, TrapPointTable& table);
   /// After prepare(): from now on the traps at its place come here.
   void add_to(vmm::TrapHandlers& handlers) { handlers.add(place_, *this); }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "providers/tracepoint/tracepoints_for_tests.h"
+#include "providers/trap_points/trap_points_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -83,23 +83,23 @@ TEST_F(Watch, ADifferentOneAtTheSamePlaceIsNotLetGoForTheFormer) {
 
 TEST_F(Watch, StandsWhereTheKernelIsAboutToRunAModulesInit) {
   constexpr std::uint64_t kLoader = 0x100, kHead = 5;  // behind the ftrace nop
-  tracepoint_fakes::FakeMachine machine;
-  tracepoint_fakes::FakeShim shim;
-  tracepoint_fakes::FakeKernel kernel;
-  tracepoint_fakes::NoSink sink;
+  trap_point_fakes::FakeMachine machine;
+  trap_point_fakes::FakeShim shim;
+  trap_point_fakes::FakeKernel kernel;
+  trap_point_fakes::NoSink sink;
   machine.put(kLoader, disasm::code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
   kernel.name({{0, "other"}, {kLoader, "do_init_module"}, {0x180, "end"}});
-  TracepointTable table(machine, shim, kernel);
+  TrapPointTable table(machine, shim, kernel);
   vmm::TrapHandlers handlers(sink);
 
   const auto prepared = watch_.prepare(kernel, table);
   ASSERT_TRUE(prepared) << prepared.error().message;
   watch_.add_to(handlers);
 
-  const GuestVirt place = tracepoint_fakes::kText.wrapping_add(kLoader + kHead);
+  const GuestVirt place = trap_point_fakes::kText.wrapping_add(kLoader + kHead);
   EXPECT_EQ(table.size(), 1u);
   EXPECT_EQ(handlers.watches_at(place).size(), 1u);
-  EXPECT_TRUE(handlers.watches_at(tracepoint_fakes::kText.wrapping_add(kHead)).empty());
+  EXPECT_TRUE(handlers.watches_at(trap_point_fakes::kText.wrapping_add(kHead)).empty());
 }
 
 TEST_F(Watch, KeepsNobodyOnceItHasEnded) {

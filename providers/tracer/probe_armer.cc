@@ -117,7 +117,7 @@ Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif:
   if (places.empty()) return {};
   dispatcher.publish({.removed = {probes.begin(), probes.end()}});
   release(places);
-  const auto late = TRY(restore(&TracepointTable::disarm_unused));
+  const auto late = TRY(restore(&TrapPointTable::disarm_unused));
   const auto deadline = Clock::now() + kLateTraps;
   while (!shim_.have_answers(late)) {
     if (Clock::now() > deadline) return {};
@@ -129,7 +129,7 @@ Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif:
 
 Result<void> ProbeArmer::disarm() {
   if (!table_.any_armed()) return {};
-  TRY(restore(&TracepointTable::disarm));
+  TRY(restore(&TrapPointTable::disarm));
   return {};
 }
 

@@ -15,7 +15,7 @@
 
 #include "providers/context/binding.h"
 #include "providers/dispatch/dispatch.h"
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/machine.h"
 #include "vmm/shim/trap_table.h"
 
@@ -24,7 +24,7 @@ namespace ringside::providers {
 class ProbeArmer final : public ProbePoints {
  public:
   /// All must outlive it.
-  ProbeArmer(vmm::Machine& machine, vmm::TrapTable& shim, TracepointTable& table)
+  ProbeArmer(vmm::Machine& machine, vmm::TrapTable& shim, TrapPointTable& table)
       : machine_(machine), shim_(shim), table_(table) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
@@ -60,7 +60,7 @@ class ProbeArmer final : public ProbePoints {
   Result<void> disarm();
 
  private:
-  using Restore = Result<void> (TracepointTable::*)(vmm::PausedMachine&);
+  using Restore = Result<void> (TrapPointTable::*)(vmm::PausedMachine&);
 
   Result<vmm::PausedMachine> pause_while_text_is_quiet(WaitFor wait = WaitFor::QuietText);
   Result<vmm::TrapsUnderWay> try_restore(Restore what);
@@ -70,7 +70,7 @@ class ProbeArmer final : public ProbePoints {
 
   vmm::Machine& machine_;
   vmm::TrapTable& shim_;
-  TracepointTable& table_;
+  TrapPointTable& table_;
   DispatchTable::Change bound_;  // and not armed yet
   bool is_without_ = false;      // tracing has begun without any point
 };

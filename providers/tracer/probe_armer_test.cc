@@ -216,7 +216,7 @@ class PointsThatComeAndGo : public ::testing::Test {
   GuestClock clock_{TickRate(1'000'000'000)};
   LinuxContexts contexts_{kTrapVcpus, machine_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
-  std::optional<TracepointTable> table_;
+  std::optional<TrapPointTable> table_;
   std::optional<ProbeArmer> points_;
   std::atomic<unsigned> turn_ = 0;
 };

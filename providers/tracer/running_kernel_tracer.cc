@@ -31,7 +31,7 @@ constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndO
 /// The same while a fault may have to be mended: a page comes from a disk, say.
 constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
 
-std::vector<StackTables::Moved> moved_by(const TracepointTable& table) {
+std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
   std::vector<StackTables::Moved> moved;
   for (const auto& slot : table.slots()) {
     moved.push_back({slot.begin, slot.size, slot.address, slot.length});

@@ -1,4 +1,4 @@
-// The tracer of a Linux that runs: shim, tracepoints, the providers that stand on instructions.
+// The tracer of a Linux that runs: shim, trap points, the providers that stand on instructions.
 // Used by the tracer alone. Threads: the session's; notices are left on the fire thread, too.
 #pragma once
 
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "providers/fire/channel.h"
-#include "providers/tracepoint/tracepoint.h"
 #include "providers/tracer/deferred_shim.h"
 #include "providers/tracer/hardware_breakpoint_watch.h"
 #include "providers/tracer/hibernation_watch.h"
@@ -20,6 +19,7 @@
 #include "providers/tracer/module_watch.h"
 #include "providers/tracer/panic_watch.h"
 #include "providers/tracer/probe_armer.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
@@ -83,15 +83,15 @@ class RunningKernelTracer final : public KernelTracer {
   const TrapForm form_;
   const std::shared_ptr<const DefinedProbes> defined_;  // null: none
   DeferredShim shim_;
-  TracepointTable table_;
+  TrapPointTable table_;
   ProbeArmer points_;
   bool expects_modules_ = false;
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
-  std::optional<KprobeWatch> kprobes_;               // once tracing has begun with tracepoints
+  std::optional<KprobeWatch> kprobes_;               // once tracing has begun with trap points
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
   std::optional<HibernationWatch> hibernation_;      // of a guest that outlives us
   mutable PanicWatch panic_;
-  std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with tracepoints
+  std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with trap points
   bool retired_ = false;
 
   std::atomic<std::uint64_t> retired_places_ = 0;  // since the guest changed its code

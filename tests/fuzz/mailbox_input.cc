@@ -21,10 +21,10 @@ using Word = std::uint64_t;
 constexpr GuestVirt kBase{0xffff'ffff'9000'0000};
 constexpr std::size_t kShared = SHIM_DATA_SIZE;
 constexpr unsigned kMostSteps = 64;
-constexpr unsigned kTracepoints = 8;
+constexpr unsigned kTrapPoints = 8;
 
-GuestVirt tracepoint(unsigned number) {
-  return GuestVirt(0xffff'ffff'8100'0000 + number % kTracepoints * 0x10);
+GuestVirt trap_point(unsigned number) {
+  return GuestVirt(0xffff'ffff'8100'0000 + number % kTrapPoints * 0x10);
 }
 
 /// The guest's side of the region, and what it must find there.
@@ -67,7 +67,7 @@ class SharedData final : public TrapSink {
     const auto what = script_.take<std::uint8_t>();
     const auto number = script_.take<std::uint8_t>();
     switch (what % 3) {
-      case 0: return raise(number, tracepoint(what / 3));
+      case 0: return raise(number, trap_point(what / 3));
       case 1: return put(SHIM_BOXES - (std::size_t{number} + 1) * 8, script_.take<Word>());
       default: {
         const std::size_t at = script_.take<std::uint16_t>();
@@ -79,7 +79,7 @@ class SharedData final : public TrapSink {
   void on_trap(const Trap& trap) override {
     ++traps;
     CHECK(trap.address.raw() == trap.registers.rip);
-    CHECK(trap.address >= tracepoint(0) && trap.address <= tracepoint(kTracepoints - 1));
+    CHECK(trap.address >= trap_point(0) && trap.address <= trap_point(kTrapPoints - 1));
     CHECK(trap.address.raw() % 0x10 == 0);
     if (racing || script_.at_end()) return;
     step();  // while it is served
@@ -114,11 +114,11 @@ class SharedData final : public TrapSink {
 };
 
 void set_up(Shim& shim) {
-  for (unsigned n = 0; n < kTracepoints; n += 2) {
+  for (unsigned n = 0; n < kTrapPoints; n += 2) {
     const auto slot = shim.allocate_slot(32);
     CHECK(slot && shim.write_slot(*slot, std::array{std::byte{0x90}}));
-    CHECK(shim.add_entry(tracepoint(n), *slot));
-    CHECK(shim.enable_entries(std::array{tracepoint(n)}));
+    CHECK(shim.add_entry(trap_point(n), *slot));
+    CHECK(shim.enable_entries(std::array{trap_point(n)}));
   }
   shim.activate();
 }
@@ -138,7 +138,7 @@ void host_step(Shim& shim, SharedData& data, FuzzScript& script) {
     case 1: shim.answer(script.take<std::uint32_t>(), TrapHandlers(data)); break;
     case 2: shim.heartbeat(); break;
     case 3: what / 8 % 2 == 0 ? shim.activate() : shim.deactivate(); break;
-    case 4: shim.disable_entry(tracepoint(what / 8)); break;
+    case 4: shim.disable_entry(trap_point(what / 8)); break;
     case 5: ask(shim, 0xffff'8880'0000'0000 + what / 8 * 0x1000); break;
     case 6: shim.set_doorbell(what); break;
     default: CHECK(shim.poll(TrapHandlers(data)) <= SHIM_MAILBOXES);
@@ -201,7 +201,7 @@ std::vector<std::byte> steps(std::uint8_t reach, std::uint8_t races) {
   input.put(u8(0), u8(0), u8(0), u8(7));          // raises mailbox 0; poll
   input.put(u8(0), u8(6), u8(1));                 // raises mailbox 1
   input.put(u8(1), std::uint32_t{1});             // answer
-  input.put(u8(0), u8(3), u8(2), u8(7));          // raises for what is no tracepoint; poll
+  input.put(u8(0), u8(3), u8(2), u8(7));          // raises for what is no trap point; poll
   input.put(u8(0), u8(0), u8(40), u8(7), u8(5));  // poll, ask
   input.put(u8(0), u8(1), u8(0), Word{0x302});    // a head
   input.put(u8(7), u8(1), u8(1), Word{0x403});    // poll; during it, another head

@@ -12,11 +12,11 @@
 
 #include "disasm/decoder.h"
 #include "disasm/form_run_for_tests.h"
-#include "providers/tracepoint/sites/instruction_list.h"
-#include "providers/tracepoint/sites/original_text.h"
-#include "providers/tracepoint/sites/site_examiner.h"
+#include "providers/trap_points/sites/instruction_list.h"
+#include "providers/trap_points/sites/original_text.h"
+#include "providers/trap_points/sites/site_examiner.h"
 #include "tests/live/live_guest.h"
-#include "tests/live/no_tracepoints.h"
+#include "tests/live/no_trap_points.h"
 
 namespace ringside::live {
 namespace {
@@ -51,7 +51,7 @@ class LiveText : public testing::TestWithParam<const char*> {
     }
   }
 
-  NoTracepoints nothing_;
+  NoTrapPoints nothing_;
   std::unique_ptr<LiveGuest> guest_;
   std::optional<vmm::PageTableReader> reader_;
   std::optional<providers::OriginalText> text_;
@@ -95,19 +95,19 @@ TEST_P(LiveText, EachFormDoesTheSameInItsSlot) {
   disasm::FormRunner runner;
   std::set<std::string> seen;
   std::map<Kind, std::size_t> forms;
-  for_each_instruction([&](const Symbol& function, const providers::InstructionList& list,
-                           const Operation& one) {
-    if (list.ftrace && one.address < list.ftrace->end) return;  // never displaced
-    std::array<std::byte, arch::kLongestInstruction> buffer;
-    const auto bytes = std::span(buffer).first(one.length);
-    if (!text_->read(one.address, bytes)) return;
-    if (!seen.insert(disasm::form_of(bytes)).second) return;
-    const auto verdict = runner.run(bytes, 4);
-    ++forms[verdict.kind];
-    EXPECT_NE(verdict.kind, Kind::Different)
-        << function.name << "+" << one.address.offset_from(function.address) << ": "
-        << disasm::assembly(bytes, one.address) << ": " << verdict.what;
-  });
+  for_each_instruction(
+      [&](const Symbol& function, const providers::InstructionList& list, const Operation& one) {
+        if (list.ftrace && one.address < list.ftrace->end) return;  // never displaced
+        std::array<std::byte, arch::kLongestInstruction> buffer;
+        const auto bytes = std::span(buffer).first(one.length);
+        if (!text_->read(one.address, bytes)) return;
+        if (!seen.insert(disasm::form_of(bytes)).second) return;
+        const auto verdict = runner.run(bytes, 4);
+        ++forms[verdict.kind];
+        EXPECT_NE(verdict.kind, Kind::Different)
+            << function.name << "+" << one.address.offset_from(function.address) << ": "
+            << disasm::assembly(bytes, one.address) << ": " << verdict.what;
+      });
 
   std::cout << fmt::format(
       "{} forms: {} ran and did the same, {} were the same signal, {} left out, {} refused\n",

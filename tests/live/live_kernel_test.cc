@@ -18,7 +18,7 @@
 
 #include "disasm/cross_check.h"
 #include "disasm/decoder.h"
-#include "providers/tracepoint/sites/function_sites.h"
+#include "providers/trap_points/sites/function_sites.h"
 #include "tests/live/live_guest.h"
 #include "tests/live/process_maps.h"
 #include "tests/live/task_stacks.h"

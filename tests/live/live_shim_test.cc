@@ -12,8 +12,8 @@
 #include <iostream>
 #include <thread>
 
-#include "providers/tracepoint/sites/function_sites.h"
-#include "providers/tracepoint/tracepoint.h"
+#include "providers/trap_points/sites/function_sites.h"
+#include "providers/trap_points/trap_point_table.h"
 #include "tests/live/live_guest.h"
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/low_memory.h"
@@ -96,7 +96,7 @@ class Server final : public vmm::TrapSink {
 
 enum class Place : std::uint8_t { SetAside, FirstMegabyte };
 
-/// A shim in a guest with one tracepoint, at the entry of vfs_read.
+/// A shim in a guest with one trap point, at the entry of vfs_read.
 class Trace {
  public:
   static Result<std::unique_ptr<Trace>> start(vmm::Machine& machine, guest_linux::Kernel& kernel,
@@ -161,7 +161,7 @@ class Trace {
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   std::unique_ptr<vmm::Shim> shim_;
-  providers::TracepointTable table_;
+  providers::TrapPointTable table_;
   Server server_;
 };
 

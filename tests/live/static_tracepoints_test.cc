@@ -15,10 +15,10 @@
 #include "cli/program/libraries.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
-#include "providers/tracepoint/sites/original_text.h"
-#include "providers/tracepoint/sites/site_examiner.h"
+#include "providers/trap_points/sites/original_text.h"
+#include "providers/trap_points/sites/site_examiner.h"
 #include "tests/live/live_guest.h"
-#include "tests/live/no_tracepoints.h"
+#include "tests/live/no_trap_points.h"
 
 namespace ringside::live {
 namespace {
@@ -61,7 +61,7 @@ class LiveStaticTracepoints : public testing::TestWithParam<const char*> {
     places_.emplace(*text_, guest_->kernel());
   }
 
-  NoTracepoints nothing_;
+  NoTrapPoints nothing_;
   std::unique_ptr<LiveGuest> guest_;
   std::optional<vmm::PageTableReader> reader_;
   std::optional<providers::OriginalText> text_;

@@ -31,7 +31,7 @@
 //                                elf_core.cc)
 //   vmm/shim                     the code that slot_code.cc and jump_record.cc write, the gate
 //                                (shim_install.cc), the registers of a mailbox (trap_server.cc)
-//   providers/tracepoint         the forms of functions and their returns (function_sites.cc),
+//   providers/trap_points         the forms of functions and their returns (function_sites.cc),
 //                                retpolines and registers by name (instruction_list.cc,
 //                                code_walk.cc), where CPUs come up and wake up
 //                                (functions_without_idt.cc), the bytes of a jump and of ftrace's

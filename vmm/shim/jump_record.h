@@ -2,7 +2,7 @@
 // guest-shim/mailbox_abi.h has its layout. Its code calls the shim, which knows the address by the
 // return address, then restores the flags and runs the displaced instructions. The bytes that the
 // jump has replaced are kept before the code, for the next ringside if we die.
-// Used by the tracepoint table and to take a guest over. Pure. Fire context: yes.
+// Used by the trap point table and to take a guest over. Pure. Fire context: yes.
 #pragma once
 
 #include <array>

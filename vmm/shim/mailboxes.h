@@ -26,7 +26,7 @@ struct ShimCounters {
   std::uint64_t orphans = 0;   // resumed without the host: lost firings
   std::uint64_t late = 0;      // resumed unfired because the shim was not active
   std::uint64_t foreign = 0;   // kernel-mode int3s passed on to the kernel's own handler
-  std::uint64_t rejected = 0;  // mailboxes that named no tracepoint of ours: answered, not fired
+  std::uint64_t rejected = 0;  // mailboxes that named no trap point of ours: answered, not fired
 };
 
 /// Every `count`-th mailbox, from `index` on.
@@ -53,7 +53,7 @@ class Mailboxes {
   /// Serves one mailbox if it is raised, on its vCPU's thread. A trap that has a watch is left to a
   /// thread that polls. `mailbox`: the guest wrote it to the port; may be any number.
   virtual void answer(std::uint32_t mailbox, const TrapHandlers& handlers) = 0;
-  /// Tells the shim that the host lives; at least every 100 ms while tracepoints are armed.
+  /// Tells the shim that the host lives; at least every 100 ms while trap points are armed.
   virtual void heartbeat() = 0;
   /// True when no mailbox is claimed: every trap that began has been answered.
   virtual bool quiescent() const = 0;
@@ -64,7 +64,7 @@ class Mailboxes {
   /// The registers at the int3 of the CPU with this per-CPU base; empty unless it waits in the
   /// shim.
   virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
-  /// The tracepoint whose displaced instruction, or jump's record, `pc` is in; empty: it is in no
+  /// The trap point whose displaced instruction, or jump's record, `pc` is in; empty: it is in no
   /// slot of one.
   virtual std::optional<GuestVirt> displaced_from(GuestVirt pc) const = 0;
 };

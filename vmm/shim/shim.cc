@@ -102,11 +102,11 @@ std::optional<GuestVirt> Shim::displaced_from(GuestVirt pc) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
   const auto slot = slots_.slot_at(pc.offset_from(base_));
   if (!slot) return std::nullopt;
-  const auto tracepoint = table_.tracepoint_in(slot->begin, slot->end);
-  return tracepoint ? tracepoint : jumped_from(slot->begin);
+  const auto trap_point = table_.trap_point_in(slot->begin, slot->end);
+  return trap_point ? trap_point : jumped_from(slot->begin);
 }
 
-/// The tracepoint whose jump's record stands at this offset; empty where none does.
+/// The trap point whose jump's record stands at this offset; empty where none does.
 std::optional<GuestVirt> Shim::jumped_from(std::uint64_t offset) const {
   JumpRecord::Bytes bytes;
   if (!region_.memory().read(region_.place().wrapping_add(offset), bytes)) return std::nullopt;

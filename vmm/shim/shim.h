@@ -8,7 +8,7 @@
 // So before each write the host checks whether the region is still the shim's, and never writes
 // again once it is not (state()). A word that the guest may reach is written only if it has the
 // value that the host wrote last (ShimRegion). A guest that starts another kernel passes a
-// tracepoint (kexec_notice()); the answer to that trap is the last write.
+// trap point (kexec_notice()); the answer to that trap is the last write.
 //
 // Fire context and threads: as the two halves say; install(), retire() and remove() no, on the
 // session's.
@@ -106,7 +106,7 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
 
-  /// Deactivates and gives IDT[3] back to the kernel, after every tracepoint is disarmed. If the
+  /// Deactivates and gives IDT[3] back to the kernel, after every trap point is disarmed. If the
   /// guest has changed the gate meanwhile, or the gate is another kernel's, it is left alone
   /// (Invalid). Slots stay mapped, because a task may be inside one.
   Result<void> retire(PausedMachine& machine);

@@ -92,7 +92,7 @@ TEST_P(ShimChannel, AWatchTakesTheTrapsOfItsAddressesAfterTheSink) {
   EXPECT_EQ(head(0).answered, 3 * SHIM_CLAIM);
 }
 
-TEST_P(ShimChannel, NoWatchIsAskedOfAnAddressThatIsNoTracepoint) {
+TEST_P(ShimChannel, NoWatchIsAskedOfAnAddressThatIsNoTrapPoint) {
   const GuestVirt unknown = kText.wrapping_add(0x40);
   handlers_.add(unknown, watch_);
   watch_.keeping = true;
@@ -164,7 +164,7 @@ TEST_P(ShimChannel, FindsANestedTrapInAMailboxThatWasNeverUsed) {
   EXPECT_EQ(shim_.poll(handlers_), 1u) << "from now on it is looked at every time";
 }
 
-TEST_P(ShimChannel, AnswersButDoesNotFireWhatIsNoTracepoint) {
+TEST_P(ShimChannel, AnswersButDoesNotFireWhatIsNoTrapPoint) {
   raise(0, GuestVirt(kText.raw() + 1));
   raise(1, GuestVirt(kText.raw() & 0xffffffff));  // the key alone is not the address
 

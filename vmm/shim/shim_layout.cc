@@ -23,7 +23,7 @@ ShimLayout large_layout(GuestPhys place) {
   return layout;
 }
 
-/// A tracepoint takes 8 bytes of a table that is 3/4 full at most, and a slot of 9 to 10 bytes: so
+/// A trap point takes 8 bytes of a table that is 3/4 full at most, and a slot of 9 to 10 bytes: so
 /// half of the room for each.
 ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
   ShimLayout layout;

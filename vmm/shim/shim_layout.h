@@ -18,14 +18,14 @@ namespace ringside::vmm {
 
 inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
                                kShimLargePage = arch::kLargePageSize;
-/// The size of the form with large pages: a table for 196,608 tracepoints, and 10 MiB of slots.
+/// The size of the form with large pages: a table for 196,608 trap points, and 10 MiB of slots.
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
-/// Smaller places are refused: they would hold some hundred tracepoints.
+/// Smaller places are refused: they would hold some hundred trap points.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 
-/// The address of the tracepoint of a table entry. The entry has the low half; the high half is all
-/// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no tracepoint.
-constexpr GuestVirt tracepoint_of_entry(std::uint64_t entry) {
+/// The address of the trap point of a table entry. The entry has the low half; the high half is all
+/// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no trap point.
+constexpr GuestVirt trap_point_of_entry(std::uint64_t entry) {
   return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
 }
 
@@ -56,7 +56,7 @@ struct ShimLayout {
     return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;
   }
   /// With more, open addressing would make long walks in the guest.
-  std::size_t most_tracepoints() const { return std::size_t{table_entries} / 4 * 3; }
+  std::size_t most_trap_points() const { return std::size_t{table_entries} / 4 * 3; }
   /// Where it lies once it is mapped at `home`.
   ShimPlace place_at(GuestVirt home) const {
     return {home, bytes, home.wrapping_add(slots), slots_bytes};

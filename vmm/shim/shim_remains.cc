@@ -185,7 +185,7 @@ std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) 
     const bool leads_to_slot =
         offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
     if (!leads_to_slot && offset != 0) continue;
-    const GuestVirt address = tracepoint_of_entry(entry);
+    const GuestVirt address = trap_point_of_entry(entry);
     if (address < arch::kKernelImage) continue;
     found.push_back(
         {address, leads_to_slot ? std::optional(home_.wrapping_add(offset)) : std::nullopt});

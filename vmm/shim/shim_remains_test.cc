@@ -17,7 +17,7 @@ using namespace shim_fakes;
 
 constexpr GuestVirt kOther{kText.raw() + 0x40};
 
-/// A guest whose tracer died with two tracepoints.
+/// A guest whose tracer died with two trap points.
 class Remains : public testing::TestWithParam<bool> {
  protected:
   Remains() {

@@ -37,10 +37,10 @@ Result<std::optional<ShimTable::Bucket>> ShimTable::insert(GuestVirt address,
     }
     bucket = (bucket + 1) % layout_.table_entries;
   }
-  if (count_ >= layout_.most_tracepoints()) {
+  if (count_ >= layout_.most_trap_points()) {
     return fail(ErrorCode::Limit,
-                fmt::format("{} tracepoints are the most that fit: enable fewer probes",
-                            layout_.most_tracepoints()));
+                fmt::format("{} trap points are the most that fit: enable fewer probes",
+                            layout_.most_trap_points()));
   }
   entries_[bucket].store(key | slot_offset << 32, std::memory_order_release);
   ++count_;
@@ -60,7 +60,7 @@ Result<void> ShimTable::change_slot(Bucket bucket, GuestVirt address, std::uint6
   if (presence_.state() != ShimState::There) return region_gone();
   const std::uint64_t key = key_of(entry(bucket));
   if (region_.load(place_of(bucket)) != key) {
-    return fail(ErrorCode::Invalid, fmt::format("{:#x} is a tracepoint already", address.raw()));
+    return fail(ErrorCode::Invalid, fmt::format("{:#x} is a trap point already", address.raw()));
   }
   entries_[bucket].store(key | slot_offset << 32, std::memory_order_release);
   return {};
@@ -71,7 +71,7 @@ Result<void> ShimTable::enable(std::span<const GuestVirt> addresses) {
   for (const GuestVirt address : addresses) {
     const auto bucket = bucket_of(address);
     if (!bucket) {
-      return fail(ErrorCode::Invalid, fmt::format("{:#x} is no tracepoint", address.raw()));
+      return fail(ErrorCode::Invalid, fmt::format("{:#x} is no trap point", address.raw()));
     }
     buckets.push_back(*bucket);
   }
@@ -128,11 +128,11 @@ void ShimTable::disable(GuestVirt address) {
   region_.replace(place_of(*bucket), expected, key_of(expected));
 }
 
-std::optional<GuestVirt> ShimTable::tracepoint_in(std::uint64_t slot_begin,
+std::optional<GuestVirt> ShimTable::trap_point_in(std::uint64_t slot_begin,
                                                   std::uint64_t slot_end) const {
   for (Bucket bucket = 0; bucket < layout_.table_entries; ++bucket) {
     const std::uint64_t one = entry(bucket);
-    if (one >> 32 >= slot_begin && one >> 32 < slot_end) return tracepoint_of_entry(one);
+    if (one >> 32 >= slot_begin && one >> 32 < slot_end) return trap_point_of_entry(one);
   }
   return std::nullopt;
 }

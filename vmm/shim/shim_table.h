@@ -1,9 +1,9 @@
-// The table by which the shim finds a tracepoint's slot (guest-shim/mailbox_abi.h). The host keeps
+// The table by which the shim finds a trap point's slot (guest-shim/mailbox_abi.h). The host keeps
 // its own copy of the table and never trusts the shared one. The copy holds each entry as it is
 // while it is enabled. Used by Shim and its parts. Does not: write int3s, or know more of
-// a slot than its offset. Threads: knows() and tracepoint_in() on any; all else by one at a time,
+// a slot than its offset. Threads: knows() and trap_point_in() on any; all else by one at a time,
 // beside them.
-// Fire context: knows() and tracepoint_in() yes, everything else no.
+// Fire context: knows() and trap_point_in() yes, everything else no.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,8 @@ class ShimTable {
   void disable(GuestVirt address);
 
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
-  /// The tracepoint whose entry leads into a slot. By all of the table, as few ask.
-  std::optional<GuestVirt> tracepoint_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;
+  /// The trap point whose entry leads into a slot. By all of the table, as few ask.
+  std::optional<GuestVirt> trap_point_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;
 
  private:
   Bucket first_bucket(GuestVirt address) const;

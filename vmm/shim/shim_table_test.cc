@@ -1,4 +1,4 @@
-// The table of tracepoints and the slots, with the code that lies in some of them.
+// The table of trap points and the slots, with the code that lies in some of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -97,7 +97,7 @@ TEST_P(TableAndSlots, FillsTheTableToItsLimitAndSaysSo) {
   std::size_t count = 1;
   while ((added = shim_.add_entry(GuestVirt(kText.raw() + count), slot_))) ++count;
 
-  EXPECT_EQ(count, layout().most_tracepoints());
+  EXPECT_EQ(count, layout().most_trap_points());
   EXPECT_EQ(added.error().code, ErrorCode::Limit);
   EXPECT_TRUE(shim_.add_entry(GuestVirt(kText.raw() + 1), slot_)) << "it has its room";
 }
@@ -118,7 +118,7 @@ TEST_P(TableAndSlots, HandsOutSlotsUntilTheyAreUsedUp) {
   EXPECT_EQ(none.error().code, ErrorCode::Limit);
 }
 
-TEST_P(TableAndSlots, KnowsWhichTracepointASlotIsOf) {
+TEST_P(TableAndSlots, KnowsWhichTrapPointASlotIsOf) {
   const GuestVirt other(kText.raw() + 0x77);
   const auto slot = shim_.allocate_slot(12), of_none = shim_.allocate_slot(20);
   ASSERT_TRUE(slot && of_none);
@@ -133,7 +133,7 @@ TEST_P(TableAndSlots, KnowsWhichTracepointASlotIsOf) {
   EXPECT_FALSE(shim_.displaced_from(kText));
 }
 
-TEST_P(TableAndSlots, KnowsWhichTracepointAJumpsRecordIsOf) {
+TEST_P(TableAndSlots, KnowsWhichTrapPointAJumpsRecordIsOf) {
   const GuestVirt jumps(kText.raw() + 0x40);
   const auto place = shim_.allocate_slot(JumpRecord::kBytes + 9);
   ASSERT_TRUE(place);
@@ -164,7 +164,7 @@ TEST_P(TableAndSlots, AnEntryIsTheHostsAloneUntilItIsPublished) {
   EXPECT_FALSE(*again) << "it has its bucket";
 }
 
-TEST_P(TableAndSlots, AnAddressThatIsNoTracepointIsNoNoticeOfKexec) {
+TEST_P(TableAndSlots, AnAddressThatIsNoTrapPointIsNoNoticeOfKexec) {
   raise(0, GuestVirt(0));
 
   EXPECT_EQ(shim_.poll(handlers_), 1u);

@@ -27,7 +27,7 @@ struct TrappedTask {
 
 /// A validated copy of one raised mailbox.
 struct Trap {
-  GuestVirt address;      // of the int3 or jump: a tracepoint that the table knows
+  GuestVirt address;      // of the int3 or jump: a trap point that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
   GuestVirt percpu_base;  // the guest's word: compare before use
   Registers registers;    // as they were before it; rip is `address`

@@ -1,6 +1,6 @@
 // Serves one trap: copies its mailbox, takes its claim, hands it to its handlers, and writes the
 // answer. A vCPU stands still until then. Used by MailboxPoller and Shim. Does not: look
-// for traps, or know what a tracepoint is for. Threads: every function from any, beside each other.
+// for traps, or know what a trap point is for. Threads: every function from any, beside each other.
 // Fire context: yes.
 #pragma once
 
@@ -26,8 +26,8 @@ class TrapServer {
              MailboxClaims& claims)
       : region_(region), presence_(presence), table_(table), claims_(claims) {}
 
-  /// The guest leaves its kernel through the tracepoint there: the answer to it is the last write.
-  /// Before the guest can see that tracepoint.
+  /// The guest leaves its kernel through the trap point there: the answer to it is the last write.
+  /// Before the guest can see that trap point.
   void set_kexec_site(GuestVirt address) {
     kexec_site_.store(address.raw(), std::memory_order_relaxed);
   }
@@ -42,7 +42,7 @@ class TrapServer {
   /// Mailboxes::waiting().
   std::optional<Registers> waiting(GuestVirt percpu_base) const;
 
-  /// How many named no tracepoint of ours.
+  /// How many named no trap point of ours.
   std::uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
   /// How many were served after the guest had given them up, as a later trap there has told.
   std::uint64_t fired_late() const { return fired_late_.load(std::memory_order_relaxed); }

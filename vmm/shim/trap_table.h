@@ -1,6 +1,6 @@
 // The half of the shim that arming uses: slots for displaced code, and the table that leads from a
-// tracepoint to its slot. Used by the tracepoint table and what arms it. Does not: write int3s,
-// decode instructions, or decide where a tracepoint may stand.
+// trap point to its slot. Used by the trap point table and what arms it. Does not: write int3s,
+// decode instructions, or decide where a trap point may stand.
 //
 // Fire context: state() yes; everything else no. Threads: state() and under_way() on any; all else
 // on one at a time, also while traps are served.

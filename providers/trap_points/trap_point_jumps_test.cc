@@ -1,0 +1,199 @@
+// Trap points that are jumps in an int3's stead: what stands there, and how they go again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "providers/trap_points/jumps_for_tests.h"
+#include "vmm/shim/jump_record.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace trap_point_fakes;
+
+TEST_F(Jumps, StandWhereWholeInstructionsGiveFiveBytes) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(add(at(0x00d)));  // ret: one byte, and what is behind it is no part of the function
+
+  EXPECT_TRUE(arm_jumps());
+
+  ASSERT_TRUE(armed_) << armed_.error().message;
+  const auto entry = target(0x005);
+  ASSERT_TRUE(entry.has_value());
+  EXPECT_EQ(table_.armed(), 2u);
+  const GuestVirt place = entry->wrapping_add(-std::uint64_t{vmm::JumpRecord::kEntry});
+  std::vector<std::byte> held{shim_.replaced.at(place.wrapping_add(1))};
+  const auto& rest = shim_.slots.at(place.wrapping_add(1));
+  held.insert(held.end(), rest.begin(), rest.end());
+  vmm::JumpRecord::Bytes head;
+  std::copy_n(held.begin(), head.size(), head.begin());
+  const auto record = vmm::JumpRecord::decode(head, place, *shim_.entry_of_jumps);
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->address, at(0x005));
+  EXPECT_EQ(record->replaced, original_);
+  ASSERT_EQ(held.size(), head.size() + 1 + 7 + 5) << "push, lea, and one jump back";
+  EXPECT_EQ(held[head.size()], std::byte{0x55});
+  EXPECT_EQ(held[head.size() + 1], std::byte{0x48});
+  EXPECT_EQ(held[head.size() + 8], std::byte{0xe9});
+  ASSERT_EQ(asked_.size(), 2u);
+  EXPECT_EQ(asked_[0].begin, at(0x006));
+  EXPECT_EQ(asked_[0].end, at(0x00a));
+  EXPECT_EQ(asked_[1].begin, kSlots);
+  EXPECT_EQ(asked_[1].end, kSlots.wrapping_add(kSlotBytes));
+}
+
+TEST_F(Jumps, AreTakenBackWhole) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  ASSERT_TRUE(target(0x005));
+  EXPECT_EQ(table_.jumps(), 1u);
+
+  disarm();
+
+  EXPECT_EQ(text_at(0x005), original_);
+  EXPECT_EQ(table_.armed(), 0u);
+  EXPECT_FALSE(table_.any_armed());
+}
+
+/// The kernel's int3 in the first byte of a jump would lead to a slot, and from there into the
+/// middle of the jump.
+TEST_F(Jumps, LeaveAnInt3InTheirFirstByteToTheGuest) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(add(at(0x00d)));
+  arm_jumps();
+  ASSERT_TRUE(target(0x005));
+  EXPECT_FALSE(shim_.entries.contains(at(0x005)));
+  EXPECT_TRUE(shim_.entries.contains(at(0x00d))) << "an int3 of ours";
+  auto paused = pause();
+
+  ASSERT_TRUE(table_.step_aside(paused, at(0x006)));
+  ASSERT_TRUE(table_.step_back(paused));
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_TRUE(shim_.entries.contains(at(0x005))) << "it is ours now";
+}
+
+TEST_F(Jumps, AreKnownAgainAsInt3s) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  disarm();
+  ASSERT_FALSE(shim_.entries.contains(at(0x005)));
+
+  arm();
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_TRUE(shim_.entries.contains(at(0x005)));
+}
+
+TEST_F(Jumps, AreNotInTheOriginalText) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  ASSERT_TRUE(target(0x005));
+
+  std::array<std::byte, 3> inside;
+  ASSERT_TRUE(table_.original_text().read(at(0x007), inside));
+  EXPECT_TRUE(std::ranges::equal(inside, std::span(original_).subspan(2)));
+  EXPECT_EQ(reason(0x00d), "allowed") << "a sweep goes through it";
+}
+
+TEST_F(Jumps, TellWhereEachDisplacedInstructionWas) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  const auto entry = target(0x005);
+  ASSERT_TRUE(entry);
+
+  const GuestVirt code = entry->wrapping_add(SHIM_JUMP_CALL_END + 1);
+  std::map<GuestVirt, std::pair<GuestVirt, unsigned>> told;
+  for (const auto& slot : table_.slots()) told[slot.begin] = {slot.address, slot.size};
+  EXPECT_EQ(told.at(*entry), std::pair(at(0x005), 1u));
+  EXPECT_EQ(told.at(code), std::pair(at(0x005), 1u));
+  EXPECT_EQ(told.at(code.wrapping_add(1)), std::pair(at(0x006), 12u)) << "with the jump back";
+}
+
+TEST_F(Jumps, StandAgainInTheSameRecord) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  const auto entry = target(0x005);
+  ASSERT_TRUE(entry);
+  const std::size_t slots = shim_.slots.size();
+  table_.release(at(0x005));
+  disarm();
+  table_.park_unused();
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  EXPECT_EQ(target(0x005), entry);
+  EXPECT_EQ(shim_.slots.size(), slots);
+}
+
+TEST_F(Jumps, AreDroppedWhenTheGuestChangesOneOfTheirBytes) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  machine_.put(0x005, code({0x90, 0x90, 0x90, 0x90, 0x90}));
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
+  EXPECT_FALSE(shim_.entries.contains(at(0x005)));
+  EXPECT_FALSE(table_.any_armed());
+}
+
+TEST_F(Jumps, AreNotWrittenOverWhatTheGuestHasMadeOfThem) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  const auto kprobe = code({0xe9, 1, 2, 3, 4});
+  machine_.put(0x005, kprobe);
+  ASSERT_TRUE(add(at(0x006)));
+
+  arm_jumps();
+
+  EXPECT_EQ(text_at(0x005), bytes_of(kprobe));
+  EXPECT_EQ(table_.drop_changed(), (std::vector{at(0x005), at(0x006)}));
+}
+
+TEST_F(Jumps, KeepTheShimWhereAKprobeOfTheGuestsMayRunThem) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  set_kprobe(0x005);
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
+  EXPECT_TRUE(table_.any_armed());
+}
+
+TEST_F(Jumps, DoNotKeepTheShimForABreakpointOfWhatLiesThereNow) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  machine_.put(0x005, code({0xcc}));
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x005)});
+  EXPECT_FALSE(table_.any_armed());
+}
+
+TEST_F(Jumps, StepAsideAndComeBackAsInt3s) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+  auto paused = pause();
+
+  EXPECT_EQ(table_.step_aside(paused, at(0x006)), true);
+  EXPECT_EQ(text_at(0x005), original_);
+  set_kprobe(0x006);
+  EXPECT_EQ(table_.step_back(paused), true);
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  EXPECT_EQ(table_.jumps(), 0u);
+}
+
+TEST_F(Jumps, LeaveRoomForBreakpoints) {
+  shim_.room = 8;
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+}
+
+}  // namespace
+}  // namespace ringside::providers

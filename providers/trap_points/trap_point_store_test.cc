@@ -1,0 +1,114 @@
+#include "providers/trap_points/trap_point_store.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "providers/trap_points/trap_points_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using namespace trap_point_fakes;
+
+/// f has points at 5, 6 and 13, g at 0x106.
+class StoredTrapPoints : public TrapPoints {
+ protected:
+  using Id = TrapPointStore::Id;
+
+  Id make(std::uint64_t offset) {
+    const auto id = store_.add(*table_.examine(at(offset)));
+    EXPECT_TRUE(id) << id.error().message;
+    return id.value_or(0);
+  }
+  void stand(const std::vector<Id>& ids) {
+    ASSERT_TRUE(store_.enter_table(ids));
+    store_.mark_standing(ids, std::vector(ids.size(), TrapPoint::Stage::Armed));
+  }
+  std::vector<Id> standing() const { return {store_.standing().begin(), store_.standing().end()}; }
+
+  const Result<std::optional<GuestVirt>> no_kexec_ = std::optional<GuestVirt>();
+  const Result<GuestVirt> no_search_ = fail(ErrorCode::Unsupported, "none");
+  DisplacedCode displaced_{shim_, {no_kexec_, no_search_}};
+  TrapPointStore store_{shim_, displaced_};
+};
+
+TEST_F(StoredTrapPoints, StandInTheOrderOfTheirAddresses) {
+  const Id last = make(0x106), first = make(0x005), middle = make(0x00d), between = make(0x006);
+  std::vector<Id> some{last, middle, first};
+
+  store_.sort_by_address(some);
+  stand(some);
+  stand({between});
+
+  EXPECT_EQ(some, (std::vector{first, middle, last}));
+  EXPECT_EQ(standing(), (std::vector{first, between, middle, last}));
+}
+
+TEST_F(StoredTrapPoints, HaveTextBelowThemWhileTheyStand) {
+  const Id id = make(0x005);
+  EXPECT_TRUE(store_.are_there());
+  EXPECT_TRUE(store_.below(at(0x005)).empty());
+
+  stand({id});
+  ASSERT_EQ(store_.below(at(0x005)).size(), 1u);
+  EXPECT_EQ(store_.below(at(0x005))[0], std::byte{0x55});
+  EXPECT_TRUE(store_.below(at(0x006)).empty());
+
+  store_.retire([](const TrapPoint&) { return true; });
+  EXPECT_TRUE(store_.below(at(0x005)).empty());
+}
+
+TEST_F(StoredTrapPoints, StandOnWhereTheirByteCouldNotBeRestored) {
+  const Id left = make(0x005), restored = make(0x00d);
+  stand({left, restored});
+
+  store_.retire([this](const TrapPoint& point) { return point.address() == at(0x00d); });
+
+  EXPECT_EQ(standing(), std::vector{left});
+  EXPECT_EQ(store_[left].stage, TrapPoint::Stage::Armed);
+  EXPECT_EQ(store_[restored].stage, TrapPoint::Stage::Retired);
+}
+
+TEST_F(StoredTrapPoints, AreToldOnceWhereTheyWereDropped) {
+  const Id stood = make(0x005), never = make(0x00d), stays = make(0x106);
+  stand({stood, stays});
+
+  store_.drop_standing(std::vector{stood});
+  store_.drop(never);
+
+  EXPECT_EQ(standing(), std::vector{stays});
+  EXPECT_EQ(store_.take_dropped(), (std::vector{at(0x005), at(0x00d)}));
+  EXPECT_TRUE(store_.take_dropped().empty());
+  EXPECT_FALSE(shim_.entries.contains(at(0x005)));
+  EXPECT_TRUE(shim_.entries.contains(at(0x106)));
+}
+
+TEST_F(StoredTrapPoints, InAModulesPlaceAreToldOnlyIfTheyStood) {
+  const Id stood = make(0x005), never = make(0x00d);
+  stand({stood});
+
+  store_.drop_in({at(0), at(0x100)});
+
+  EXPECT_EQ(store_.take_dropped(), std::vector{at(0x005)});
+  EXPECT_EQ(store_[never].stage, TrapPoint::Stage::Dropped);
+  EXPECT_TRUE(store_.standing().empty());
+}
+
+TEST_F(StoredTrapPoints, AreParkedOnlyIfTheyDoNotStand) {
+  const Id stands = make(0x005), used = make(0x00d), unused = make(0x106);
+  stand({stands});
+  store_.release(at(0x106));
+
+  store_.park_unused();
+  EXPECT_EQ(store_[unused].stage, TrapPoint::Stage::Parked);
+  EXPECT_EQ(store_[used].stage, TrapPoint::Stage::Prepared);
+
+  store_.park_all();
+  EXPECT_EQ(store_[used].stage, TrapPoint::Stage::Parked);
+  EXPECT_EQ(store_[stands].stage, TrapPoint::Stage::Armed);
+}
+
+}  // namespace
+}  // namespace ringside::providers
