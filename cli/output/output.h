@@ -17,11 +17,11 @@
 
 #include "cli/options/settings.h"
 #include "cli/output/aggregations.h"
-#include "cli/output/values.h"
 #include "cli/output/presenter.h"
 #include "cli/output/printf.h"
 #include "cli/output/record_merge.h"
 #include "cli/output/sink.h"
+#include "cli/output/values.h"
 #include "dif/engine/engine.h"
 
 namespace ringside::cli {

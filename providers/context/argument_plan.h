@@ -39,7 +39,7 @@ struct ArgumentMoment {
   std::span<const std::uint64_t> facts{};       // what the host knows of the firing (HostFacts)
   const FilterValues* filter_values = nullptr;  // null: nothing was
   GuestVirt percpu_base{};                      // of the CPU: current_task() takes it
-  const dif::GuestContext* guest = nullptr;       // the firing's; null where there is none
+  const dif::GuestContext* guest = nullptr;     // the firing's; null where there is none
 };
 
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "vmm/arch/arch.h"
-#include "vmm/base/result.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
 
 namespace ringside::providers {
 

@@ -217,8 +217,7 @@ TEST_F(Sdt, ASiteThatCannotBeProbedIsAGapOfTheOthers) {
   EXPECT_EQ(listed({"sdt", "", "", ""}), (Names{"sdt:vmlinux::f_called"}));
 
   EXPECT_FALSE(provider().bound_sites("f_called")) << "others need all of them";
-  EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string, 2>{"h", "g"})->size(),
-            2u)
+  EXPECT_EQ(provider().bound_sites("f_called", std::array<std::string, 2>{"h", "g"})->size(), 2u)
       << "or know what they do not";
 
   kernel_.symbols_to_fill().add_module(

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "dif/evaluate/guest_context.h"
 #include "dif/engine/speculations.h"
 #include "dif/evaluate/evaluate.h"
+#include "dif/evaluate/guest_context.h"
 #include "dif/verify/verify.h"
 #include "providers/context/argument_plan.h"
 #include "vmm/linux/kernel.h"

@@ -1,7 +1,7 @@
 // A stable probe's place in one kernel: its definition's expressions, compiled for that kernel. It
 // computes the probe's values there, and decides whether an arrival is a firing (binding.h). Made
-// for each probe that a program asks for. Bindings refer to it and to the TrapFilter objects that it
-// makes. Fire context: fires(), argument(); everything else no.
+// for each probe that a program asks for. Bindings refer to it and to the TrapFilter objects that
+// it makes. Fire context: fires(), argument(); everything else no.
 #pragma once
 
 #include <deque>
@@ -34,8 +34,8 @@ class StablePlace final : public ComputedArguments {
   const ArgumentPlan& plan() const { return plan_; }
   const std::vector<TypeId>& types() const { return types_; }
 
-  /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals count,
-  /// and computes their arguments; null: all count. Returns null if each arrival fires.
+  /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals
+  /// count, and computes their arguments; null: all count. Returns null if each arrival fires.
   const TrapFilter* at_end(const TrapFilter* site);
   /// The TrapFilter for a binding at the beginning.
   const TrapFilter* at_start(const TrapFilter* site);

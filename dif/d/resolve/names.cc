@@ -7,8 +7,8 @@
 
 #include "dif/d/resolve/resolve.h"
 #include "dif/d/syntax/print_tree.h"
-#include "vmm/base/similar_name.h"
 #include "vmm/base/c_type.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::d {
 

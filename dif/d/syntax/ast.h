@@ -294,8 +294,7 @@ class AstArena {
              std::deque<std::vector<TranslatorNode::MemberValue>>,
              std::deque<std::vector<ProviderNode::Probe>>, std::deque<ProbeDefinitionNode>,
              std::deque<std::vector<ProbeDefinitionNode::Part>>,
-             std::deque<std::vector<ProbeDefinitionNode::Qualifier>>,
-             std::deque<std::vector<Text>>>
+             std::deque<std::vector<ProbeDefinitionNode::Qualifier>>, std::deque<std::vector<Text>>>
       pools_;
 };
 
