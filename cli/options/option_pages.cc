@@ -82,7 +82,7 @@ void add_item(std::string& out, View label, View text) {
 std::string help_label(const OptionRow& row) {
   if (row.letter >= '0' && row.letter <= '9') return row.flag() + std::string(row.value);
   const bool of_x = row.flag().empty();
-  const std::string flag = of_x ? fmt::format("-x {}", row.name) : row.flag();
+  std::string flag = of_x ? fmt::format("-x {}", row.name) : row.flag();
   if (row.value.empty()) return flag;
   const bool joined = of_x && row.value.front() == '[';
   return flag + (joined ? "" : of_x ? "=" : " ") + std::string(row.value);
@@ -239,7 +239,7 @@ std::string names_of_refused() {
 // Templates
 
 std::optional<std::string> part(View key) {
-  const std::array<std::pair<View, std::function<std::string()>>, 20> kParts{{
+  const std::array<std::pair<View, std::function<std::string()>>, 20> parts{{
       {"SYNOPSIS", synopsis_of_commands},
       {"COMMANDS", page_of_commands},
       {"PROGRAMS", [] { return page_of(Group::Programs); }},
@@ -267,7 +267,7 @@ std::optional<std::string> part(View key) {
       {"BASH_VALUES", bash_values},
       {"ZSH_OPTIONS", zsh_options},
   }};
-  for (const auto& [name, make] : kParts) {
+  for (const auto& [name, make] : parts) {
     if (name == key) return make();
   }
   return std::nullopt;

@@ -18,6 +18,7 @@ namespace ringside::d {
 namespace {
 
 using dif::DefinitionText;
+using dif::ProbeBeginning;
 using dif::ProbeDefinition;
 using dif::ProbePlace;
 
@@ -176,7 +177,7 @@ class DefinitionReader {
   }
 
   Checked<void> read_beginning(const ProbeDefinitionNode::Part& part) {
-    ProbeDefinition::Beginning& beginning = made_.beginning.emplace();
+    ProbeBeginning& beginning = made_.beginning.emplace();
     beginning.place = TRY(place_of(part.places));
     if (part.condition != nullptr) beginning.condition = text_of(*part.condition);
     for (const Statement* statement : part.body) {
@@ -327,7 +328,7 @@ class DefinitionReader {
     if (!made_.beginning) return refuse(e.at, "nothing was remembered: there is no beginning");
     auto& known = made_.beginning->remembered;
     const auto found =
-        std::ranges::find(known, *remembered.name, &ProbeDefinition::Beginning::Remembered::name);
+        std::ranges::find(known, *remembered.name, &ProbeBeginning::Remembered::name);
     if (found == known.end() || (remembered.key != nullptr) != made_.beginning->key.has_value()) {
       return refuse(e.at, fmt::format("self->{} was not remembered so", *remembered.name));
     }

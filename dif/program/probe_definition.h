@@ -53,6 +53,24 @@ struct DefinitionText {
   bool operator==(const DefinitionText&) const = default;
 };
 
+/// For a probe that fires at the end of something: where that begins, and the words that are
+/// remembered from there to the end. The probe fires only if the beginning was seen.
+struct ProbeBeginning {
+  struct Remembered {
+    std::string name = {};
+    DefinitionText value = {};
+    bool adds = false;  // a further beginning before the end adds its bits
+    bool operator==(const Remembered&) const = default;
+  };
+  ProbePlace place = {};
+  DefinitionText condition = {};  // empty: always
+  std::vector<Remembered> remembered = {};
+  /// The object that both belong to, beside the task: at the beginning and at the end. Without
+  /// it, the end is the return of the call whose entry is the beginning.
+  std::optional<DefinitionText> key = {}, key_at_end = {};
+  bool operator==(const ProbeBeginning&) const = default;
+};
+
 struct ProbeDefinition {
   /// A value at the place. Later ones can use it.
   struct Value {
@@ -74,23 +92,6 @@ struct ProbeDefinition {
     unsigned native = 0;
     bool operator==(const Translated&) const = default;
   };
-  /// For a probe that fires at the end of something: where that begins, and the words that are
-  /// remembered from there to the end. The probe fires only if the beginning was seen.
-  struct Beginning {
-    struct Remembered {
-      std::string name = {};
-      DefinitionText value = {};
-      bool adds = false;  // a further beginning before the end adds its bits
-      bool operator==(const Remembered&) const = default;
-    };
-    ProbePlace place = {};
-    DefinitionText condition = {};  // empty: always
-    std::vector<Remembered> remembered = {};
-    /// The object that both belong to, beside the task: at the beginning and at the end. Without
-    /// it, the end is the return of the call whose entry is the beginning.
-    std::optional<DefinitionText> key = {}, key_at_end = {};
-    bool operator==(const Beginning&) const = default;
-  };
   /// Kernels that a definition is for. A real-time kernel (PREEMPT_RT) makes all locks that sleep
   /// of one other kind.
   enum class Kernels : std::uint8_t { Any, Usual, RealTime };
@@ -105,7 +106,7 @@ struct ProbeDefinition {
   /// The function's own parameters are more arguments (cli/program/probe_families.h).
   bool passes_parameters = false;
   std::vector<Translated> translated = {};
-  std::optional<Beginning> beginning = {};
+  std::optional<ProbeBeginning> beginning = {};
   Kernels kernels = Kernels::Any;  // on others nobody hears of it
 
   /// In the text of an expression, `values[n]`; no D program contains such a byte.

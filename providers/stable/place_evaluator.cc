@@ -36,8 +36,8 @@ class GuestAtPlace final : public dif::GuestContext {
   Result<std::uint64_t, Fault> argument(unsigned n) const override { return plan_.value(n, at_); }
   const GuestReader& kernel() const override { return at_.kernel; }
   const GuestReader& user() const override {
-    static const NoMemory kNoMemory;
-    return at_.guest != nullptr ? at_.guest->user() : kNoMemory;
+    static const NoMemory no_memory;
+    return at_.guest != nullptr ? at_.guest->user() : no_memory;
   }
   bool is_on_vcpu() const override { return true; }
   Result<std::uint64_t, Fault> machine_register(dif::RegisterSet set,

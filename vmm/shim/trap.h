@@ -74,7 +74,9 @@ class TrapHandlers {
   TrapSink& sink() const { return sink_; }
   /// Nearly always none. Several only if the guest's symbols give two functions one address.
   std::span<const Row> watches_at(GuestVirt address) const {
-    return std::ranges::equal_range(rows_, address, {}, &Row::address);
+    const auto first = std::ranges::lower_bound(rows_, address, {}, &Row::address);
+    const auto last = std::ranges::upper_bound(rows_, address, {}, &Row::address);
+    return {first, last};
   }
 
  private:
