@@ -31,6 +31,7 @@ std::vector<std::string> child_environment(const Settings& settings) {
   for (const auto& [name, value] : settings.environment) values[name] = value;
   for (const std::string& name : settings.removed_environment) values.erase(name);
   std::vector<std::string> variables;
+  variables.reserve(values.size());
   for (const auto& [name, value] : values) variables.push_back(fmt::format("{}={}", name, value));
   return variables;
 }
@@ -92,6 +93,7 @@ Result<void> HostProcesses::create(const std::string& command, const Settings& s
   const std::vector<std::string> words = TRY(split_command(command));
   std::vector<std::string> variables = child_environment(settings);
   std::vector<char*> environment;
+  environment.reserve(variables.size() + 1);
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
   const auto [pid, problem] =
