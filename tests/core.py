@@ -49,7 +49,7 @@ VM = (
           "what_is_written"),
     "test_statistics", *some("test_functions.FormsOfFunctions", "both", "a_form"), "test_why",
     "test_user_symbols.UserSymbolsOn612", *some("test_saved_programs.SavedPrograms", "one", "what_a_kernel"),
-    "test_stable.debian_6_1_cpus_2", "test_lifecycle", "test_itself.debian_6_12_cpus_1",
+    "test_stable.debian_6_1_cpus_2", "test_defined.debian_6_12_cpus_1", "test_lifecycle", "test_itself.debian_6_12_cpus_1",
     "test_locks.debian_6_12_cpus_1", "test_machines.OneOfSeveral", "test_members.Newest", "test_teach",
     "test_hostile_guest.Shrunk", "test_peers", "test_vms", "test_attach_qmp.Owners", "test_attach_storage",
     "test_attach_ends.Moves", "test_command", "test_images",
