@@ -21,44 +21,6 @@
 namespace ringside::d {
 namespace {
 
-/// Splits a description at its colons and aligns the fields as the specifier says. A fifth one,
-/// before dtrace's four, says on which machines.
-Checked<dif::ProbeDescription> describe(const ProbePattern& pattern,
-                                        CompileOptions::Specifier specifier) {
-  std::vector<std::string> fields(1);
-  int brackets = 0;
-  for (const char c : *pattern.text) {
-    if (c == '[') ++brackets;
-    if (c == ']' && brackets > 0) --brackets;
-    if (c == ':' && brackets == 0) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  constexpr std::size_t kMost = 5;
-  std::size_t last = 3;  // where the rightmost field goes
-  if (specifier == CompileOptions::Specifier::Function) last = 2;
-  if (specifier == CompileOptions::Specifier::Module) last = 1;
-  if (specifier == CompileOptions::Specifier::Provider) last = 0;
-  if (fields.size() > kMost) {
-    return complain("D_PDESC_INVAL", pattern.at,
-                    fmt::format("invalid probe description \"{}\": it has more than four fields, "
-                                "and one before them for the machine",
-                                *pattern.text));
-  }
-  dif::ProbeDescription result;
-  if (fields.size() == kMost) {
-    result.machine = std::move(fields.front());
-    fields.erase(fields.begin());
-  }
-  // A full description is one whatever the option's name.
-  const std::size_t first = fields.size() > last + 1 ? 0 : last + 1 - fields.size();
-  std::string* const places[] = {&result.provider, &result.module, &result.function, &result.name};
-  for (std::size_t i = 0; i < fields.size(); ++i) *places[first + i] = std::move(fields[i]);
-  return result;
-}
-
 class Compilation {
  public:
   Compilation(Tree& tree, const CompileOptions& options, Environment& environment)
@@ -268,7 +230,7 @@ class Compilation {
       const bool is_number = pattern.text->find_first_not_of("0123456789") == std::string::npos;
       result.push_back(TRY(is_number && !pattern.text->empty()
                                ? numbered(pattern)
-                               : describe(pattern, options_.specifier)));
+                               : parse_description(pattern, options_.specifier)));
       if (options_.allow_zero_matches) continue;
       const ProbeSignature found = environment_.signature(result.back());
       if (found.matched > 0 && found.is_everywhere) continue;

@@ -28,31 +28,19 @@ tl::unexpected<Diagnostic> refuse(const Location& at, std::string text) {
 
 // Places
 
-/// "fbt::do_exit:entry" -> {"fbt", "", "do_exit", "entry"}.
-std::vector<std::string_view> fields_of(std::string_view description) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const std::size_t colon = std::min(description.find(':'), description.size());
-    fields.push_back(description.substr(0, colon));
-    if (colon == description.size()) return fields;
-    description.remove_prefix(colon + 1);
-  }
-}
-
 Checked<ProbePlace> one_place(const ProbePattern& pattern) {
-  const auto fields = fields_of(*pattern.text);
-  if (fields.size() == 4) {
-    const std::string function(fields[2]), name(fields[3]);
-    const std::string module(fields[1].empty() ? "vmlinux" : fields[1]);
-    if (fields[0] == "fbt" && !function.empty() && (name == "entry" || name == "return")) {
-      const auto kind = name == "entry" ? ProbePlace::Kind::Entry : ProbePlace::Kind::Return;
-      return ProbePlace{.kind = kind, .module = module, .name = function};
-    }
-    const bool is_name_alone = fields[1].empty() && function.empty() && !name.empty();
-    if (fields[0] == "sdt" && is_name_alone) {
-      return ProbePlace{.kind = ProbePlace::Kind::Tracepoint, .name = name};
-    }
-    if (fields[0] == "counter" && is_name_alone && name.ends_with(']')) {
+  const auto parsed = parse_description(pattern, CompileOptions::Specifier::Name);
+  const dif::ProbeDescription place = parsed.value_or(dif::ProbeDescription());
+  const auto& [provider, module, function, name, machine] = place;
+  const bool is_function = provider == "fbt" && !function.empty();
+  if (machine.empty() && is_function && (name == "entry" || name == "return")) {
+    const auto kind = name == "entry" ? ProbePlace::Kind::Entry : ProbePlace::Kind::Return;
+    return ProbePlace{
+        .kind = kind, .module = module.empty() ? "vmlinux" : module, .name = function};
+  }
+  if (machine.empty() && module.empty() && function.empty() && !name.empty()) {
+    if (provider == "sdt") return ProbePlace{.kind = ProbePlace::Kind::Tracepoint, .name = name};
+    if (provider == "counter" && name.ends_with(']')) {
       return ProbePlace{.kind = ProbePlace::Kind::Counter, .name = name};
     }
   }

@@ -259,11 +259,12 @@ bool StablePlace::holds(const Code& code, const ArgumentMoment& at) const {
   return value && *value != 0;
 }
 
-/// The key of what begins or ends there, whose object is value `n`; empty where it cannot be told.
-std::optional<std::uint64_t> StablePlace::key(const Code& code, std::size_t n,
+/// The key of what begins or ends there: of a call its stack, else the object, which is value `n`
+/// of the code. Empty where it cannot be told.
+std::optional<std::uint64_t> StablePlace::key(const std::optional<Code>& code, std::size_t n,
                                               const ArgumentMoment& at) const {
   if (!probe_.beginning->key) return at.registers.*arch::kStackPointer;
-  const auto object = evaluator_.evaluate(code.value(n), code.plan, at);
+  const auto object = evaluator_.evaluate(code->value(n), code->plan, at);
   // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
   const auto task = kernel_.current_task(at.kernel, at.percpu_base);
@@ -274,8 +275,7 @@ std::optional<std::uint64_t> StablePlace::key(const Code& code, std::size_t n,
 bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
   if (!end_ && !beginning_) return true;
   if (beginning_) {
-    const bool has_object = probe_.beginning->key.has_value();
-    const auto who = has_object ? key(*end_, types_.size(), at) : at.registers.*arch::kStackPointer;
+    const auto who = key(end_, types_.size(), at);
     const auto start = who ? starts_->take(*who) : std::nullopt;
     if (!start) return false;
     const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
@@ -294,7 +294,7 @@ bool StablePlace::begins(const ArgumentMoment& at, FilterValues&) const {
     if (!value) return false;
     start.words[n] = *value;
   }
-  const auto who = key(*beginning_, count, at);
+  const auto who = key(beginning_, count, at);
   if (!who) return false;
   if (probe_.beginning->key) {
     starts_->put_first(*who, start, adding_);

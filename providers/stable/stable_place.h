@@ -71,7 +71,8 @@ class StablePlace final : public ComputedArguments {
   Result<void> compile_end(const DefinedProbes& defined, KernelPlaces& places);
   Result<void> compile_beginning(const DefinedProbes& defined, KernelPlaces& places);
   bool holds(const Code& code, const ArgumentMoment& at) const;
-  std::optional<std::uint64_t> key(const Code& code, std::size_t n, const ArgumentMoment& at) const;
+  std::optional<std::uint64_t> key(const std::optional<Code>& code, std::size_t n,
+                                   const ArgumentMoment& at) const;
   bool ends(const ArgumentMoment& at, FilterValues& out) const;
   bool begins(const ArgumentMoment& at, FilterValues& out) const;
 

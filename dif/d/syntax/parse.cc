@@ -1,8 +1,12 @@
 // Runs lexer and grammar over a program.
 #include "dif/d/syntax/parse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "dif/d/syntax/parse_context.h"
 
@@ -59,6 +63,42 @@ Checked<void> parse(std::string_view source, int file, CompileOptions& options,
   if (!context.state.error && file == 0) context.values.check_unused_arguments();
   if (context.state.error) return tl::make_unexpected(std::move(*context.state.error));
   return {};
+}
+
+Checked<dif::ProbeDescription> parse_description(const ProbePattern& pattern,
+                                                 CompileOptions::Specifier specifier) {
+  std::vector<std::string> fields(1);
+  int brackets = 0;
+  for (const char c : *pattern.text) {
+    if (c == '[') ++brackets;
+    if (c == ']' && brackets > 0) --brackets;
+    if (c == ':' && brackets == 0) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  constexpr std::size_t kMost = 5;
+  std::size_t last = 3;  // where the rightmost field goes
+  if (specifier == CompileOptions::Specifier::Function) last = 2;
+  if (specifier == CompileOptions::Specifier::Module) last = 1;
+  if (specifier == CompileOptions::Specifier::Provider) last = 0;
+  if (fields.size() > kMost) {
+    return complain("D_PDESC_INVAL", pattern.at,
+                    fmt::format("invalid probe description \"{}\": it has more than four fields, "
+                                "and one before them for the machine",
+                                *pattern.text));
+  }
+  dif::ProbeDescription result;
+  if (fields.size() == kMost) {
+    result.machine = std::move(fields.front());
+    fields.erase(fields.begin());
+  }
+  // A full description is one whatever the option's name.
+  const std::size_t first = fields.size() > last + 1 ? 0 : last + 1 - fields.size();
+  std::string* const places[] = {&result.provider, &result.module, &result.function, &result.name};
+  for (std::size_t i = 0; i < fields.size(); ++i) *places[first + i] = std::move(fields[i]);
+  return result;
 }
 
 }  // namespace ringside::d

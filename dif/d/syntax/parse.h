@@ -1,5 +1,5 @@
-// Parses source text to a syntax tree. Used by compile.cc. Of types it knows only the names that
-// the grammar needs.
+// Parses source text to a syntax tree, and descriptions of probes. Used by compile.cc and
+// probe_definitions.cc. Of types it knows only the names that the grammar needs.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 #include "dif/d/syntax/ast.h"
 #include "dif/d/syntax/compile_options.h"
+#include "dif/program/probe_description.h"
 
 namespace ringside::d {
 
@@ -20,5 +21,10 @@ inline constexpr int kMaxDepth = 500;
 Checked<void> parse(std::string_view source, int file, CompileOptions& options,
                     const TypeGraph& types, std::unordered_set<std::string>& type_names,
                     Tree& tree);
+
+/// Splits a description at its colons and aligns the fields as the specifier says. A fifth one,
+/// before dtrace's four, says on which machines.
+Checked<dif::ProbeDescription> parse_description(const ProbePattern& pattern,
+                                                 CompileOptions::Specifier specifier);
 
 }  // namespace ringside::d
