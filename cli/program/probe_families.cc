@@ -51,32 +51,35 @@ void add_parameters(ProbeDefinition& definition, const TypeGraph& types,
   }
 }
 
+/// Whether it stands for several probes.
+bool is_family(const ProbeDefinition& definition) {
+  const ProbePlace& place = definition.place;
+  return definition.passes_parameters || (place.is_function() && dif::is_glob(place.name));
+}
+
 class Family {
  public:
   Family(const ProbeDefinition& pattern, const guest_linux::Kernel& kernel)
       : pattern_(pattern), kernel_(kernel) {}
 
-  void append_to(std::vector<ProbeDefinition>& all) const {
-    std::vector<const guest_linux::Symbol*> functions;
-    for (const guest_linux::Symbol& symbol : kernel_.symbols().symbols()) {
-      if (belongs(symbol)) functions.push_back(&symbol);
-    }
-    std::ranges::sort(functions, {}, &guest_linux::Symbol::name);
-    for (const guest_linux::Symbol* const function : functions) {
+  void add_if_matched(const guest_linux::Symbol& function) {
+    const ProbePlace& place = pattern_.place;
+    if (!dif::field_matches(place.name, function.name)) return;
+    const bool is_left_out = std::ranges::any_of(place.never_in, [&](const std::string& prefix) {
+      return function.name.starts_with(prefix);
+    });
+    const auto& module = kernel_.symbols().modules()[function.module].name;
+    if (module == place.module && !is_left_out) functions_.push_back(&function);
+  }
+
+  void append_to(std::vector<ProbeDefinition>& all) {
+    std::ranges::sort(functions_, {}, &guest_linux::Symbol::name);
+    for (const guest_linux::Symbol* const function : functions_) {
       if (auto one = of_function(*function)) all.push_back(std::move(*one));
     }
   }
 
  private:
-  bool belongs(const guest_linux::Symbol& symbol) const {
-    const ProbePlace& place = pattern_.place;
-    const auto& module = kernel_.symbols().modules()[symbol.module].name;
-    const bool is_left_out = std::ranges::any_of(
-        place.never_in, [&](const std::string& prefix) { return symbol.name.starts_with(prefix); });
-    return symbol.is_text() && module == place.module && !is_left_out &&
-           dif::field_matches(place.name, symbol.name);
-  }
-
   std::optional<ProbeDefinition> of_function(const guest_linux::Symbol& function) const {
     const TypeGraph& types = kernel_.types();
     const auto prototype = kernel_.prototype(function);
@@ -90,17 +93,27 @@ class Family {
 
   const ProbeDefinition& pattern_;
   const guest_linux::Kernel& kernel_;
+  std::vector<const guest_linux::Symbol*> functions_;
 };
 
 }  // namespace
 
 std::vector<ProbeDefinition> expand_families(std::vector<ProbeDefinition> definitions,
                                              const guest_linux::Kernel& kernel) {
+  std::vector<Family> families;
+  for (const ProbeDefinition& definition : definitions) {
+    if (is_family(definition)) families.emplace_back(definition, kernel);
+  }
+  // One walk for all: a kernel has 200,000 symbols.
+  for (const guest_linux::Symbol& symbol : kernel.symbols().symbols()) {
+    if (!symbol.is_text()) continue;
+    for (Family& family : families) family.add_if_matched(symbol);
+  }
   std::vector<ProbeDefinition> all;
+  auto family = families.begin();
   for (ProbeDefinition& definition : definitions) {
-    const bool is_glob = definition.place.is_function() && dif::is_glob(definition.place.name);
-    if (is_glob || definition.passes_parameters) {
-      Family(definition, kernel).append_to(all);
+    if (is_family(definition)) {
+      (family++)->append_to(all);
     } else {
       all.push_back(std::move(definition));
     }
