@@ -54,11 +54,7 @@ class SpawnPlan {
 
 int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words,
                   int input, int output) {
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  // SAFETY: posix_spawn() does not write to the words; its type is older than const.
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = exec_arguments(words);
   return SpawnPlan(input, output).run(child, program.c_str(), arguments.data());
 }
 

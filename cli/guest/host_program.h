@@ -14,7 +14,7 @@ namespace ringside::cli {
 /// Starts `program` (a name without a slash is searched in $PATH) with `words`, of which the first
 /// is its argument 0, and with these files as its stdin and stdout. Signals are as in a child of
 /// the user's shell: the session blocks some and ignores SIGPIPE, but its children must not.
-/// Returns 0 or an errno. Does not wait for the program (vmm/base/await_child.h).
+/// Returns 0 or an errno. Does not wait for the program: await_child() does.
 int spawn_program(pid_t& child, const std::string& program, std::span<const std::string> words,
                   int input, int output);
 

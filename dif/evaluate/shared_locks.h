@@ -16,7 +16,7 @@
 // forged. Then it releases its shard and takes every lock in order. Elements that it held writable
 // are not writable any more, because another vCPU may have erased them meanwhile. With one vCPU no
 // lock is taken. Engines of several machines that run one program share these locks
-// (shared_globals.h). Fire context: yes.
+// (variables.h). Fire context: yes.
 #pragma once
 
 #include <array>

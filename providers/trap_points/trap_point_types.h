@@ -1,4 +1,4 @@
-// Types that the trap point table (trap point.h) and its parts share with those that use it.
+// Types that the trap point table (trap_point_table.h) and its parts share with those that use it.
 #pragma once
 
 #include <compare>

@@ -41,8 +41,8 @@
 //   providers/sdt                jump labels and calls (site_placement.cc, slice.cc), retpolines
 //                                (function_flow.cc)
 //   providers/functions, stable  the table of system calls and the prefix of their functions
-//                                (syscall_table.cc, counter_tables.cc), counters per CPU
-//                                (counter_sites.cc)
+//                                (syscall_table.cc), counters per CPU (counter_sites.cc)
+//   dif/d/library                the prefix of system calls' functions (provider_sysinfo.d)
 //   providers/boot               the functions at which a kernel has set itself up (boot_plan.cc)
 //   providers/context            the bit of system calls of 32-bit addresses (linux_context.cc),
 //                                control registers (linux_stacks.cc)

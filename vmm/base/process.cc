@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
 
 namespace ringside {
 namespace {
@@ -35,13 +34,18 @@ int await_exec(int report) {
 
 }  // namespace
 
-StartedProgram start_program(const std::string& path, std::span<const std::string> words,
-                             const std::function<int()>& prepare) {
+std::vector<char*> exec_arguments(std::span<const std::string> words) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   // SAFETY: exec does not write to the words; its type is older than const.
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  return arguments;
+}
+
+StartedProgram start_program(const std::string& path, std::span<const std::string> words,
+                             const std::function<int()>& prepare) {
+  const std::vector<char*> arguments = exec_arguments(words);
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) return {-1, errno};
   const UniqueFd reader(pipe[0]);

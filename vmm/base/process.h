@@ -11,10 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "vmm/base/unique_fd.h"
 
 namespace ringside {
+
+/// The words as exec() and posix_spawn() take them, with a null pointer behind. They stay the
+/// caller's.
+std::vector<char*> exec_arguments(std::span<const std::string> words);
 
 /// A child that has become its program, or the errno of the call that failed.
 struct StartedProgram {
@@ -25,8 +30,8 @@ struct StartedProgram {
 /// Forks a child, which calls `prepare` and then becomes `path` with `words` (argument 0 included).
 /// Returns when the program has begun. `path` is searched in $PATH if it has no slash. `prepare`
 /// may make async-signal-safe calls only: other threads may have held any lock at the fork. It
-/// returns 0, or the errno with which to give up. Its argument is a descriptor that has to stay
-/// open and close-on-exec: it reports a failure.
+/// returns 0, or the errno with which to give up. Descriptors that are close-on-exec have to stay
+/// open in it: one of them reports a failure.
 StartedProgram start_program(const std::string& path, std::span<const std::string> words,
                              const std::function<int()>& prepare);
 

@@ -1,7 +1,7 @@
 // Unpacks the payload of a bzImage: one stream of gzip, xz, lzma, zstd, lz4 (legacy frame) or
 // bzip2. Its last four bytes are the unpacked size, little-endian: gzip's own trailer, or added by
 // the kernel's build (scripts/Makefile.lib, size_append). Used by KernelFile, and to find the end
-// of an initrd's parts (vmm/kvm/initrd_parts.h). The bytes come from a file of the user's: bounded,
+// of an initrd's parts (vmm/kvm/initrd.h). The bytes come from a file of the user's: bounded,
 // no trust in any size. Not by libarchive, which knows these packings but takes the size after an
 // xz, zstd or lz4 stream for one more stream, and fails (3.6).
 #pragma once

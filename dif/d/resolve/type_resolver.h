@@ -62,7 +62,6 @@ class TypeResolver {
   TypeId completed(TypeId type) const;
 
  private:
-  // type_resolver.cc
   Checked<TypeId> base_type(const TypeSpec& spec);
   Checked<TypeId> integer_type(const TypeSpec& spec);
   Checked<TypeId> struct_type(TypeSpec& spec);
@@ -74,7 +73,7 @@ class TypeResolver {
   Checked<TypeId> tag_type(TypeKind kind, const TypeSpec& spec);
   Checked<TypeId> scoped_type(TypeKind kind, const TypeSpec& spec) const;
   bool is_in_scope(TypeId type, std::string_view scope) const;
-  // declarators.cc
+
   Checked<TypeId> array_type(TypeId base, const Declarator& declarator, const Derivation& step,
                              Unsized unsized);
   Checked<std::int64_t> array_count(const Declarator& declarator, const Derivation& step,
