@@ -11,8 +11,10 @@ namespace ringside::cli {
 namespace {
 
 constexpr std::string_view kOfGuests[] = {
-    "fbt", "instr", "sdt",      "syscall", "proc",    "sched", "io",     "ip",
-    "tcp", "udp",   "lockstat", "vminfo",  "sysinfo", "mib",   "fsinfo", "lsm"};
+    "fbt", "instr",    "sdt",    "syscall", "proc", "sched",  "io",  "ip",  "tcp",
+    "udp", "lockstat", "vminfo", "sysinfo", "mib",  "fsinfo", "lsm", "sctp"};
+/// A library defines it for a module of the same name, which the guest may not have loaded.
+constexpr std::string_view kOfModule = "sctp";
 constexpr std::string_view kOthers[] = {"dtrace", "profile", "vm"};
 
 /// Whether a function of the kernel is a place of the provider's probes.
@@ -203,6 +205,9 @@ std::string TracerEnvironment::why_no_match(const dif::ProbeDescription& pattern
     return fmt::format("{} cannot be probed: {}{}", first->name.to_string(), first->reason, others);
   }
   if (std::string elsewhere = where_else(pattern); !elsewhere.empty()) return elsewhere;
+  if (kernel_ != nullptr && pattern.provider == kOfModule && !has_module(kOfModule)) {
+    return fmt::format("the guest has not loaded its module {}", kOfModule);
+  }
   const bool of_guest = std::ranges::find(kOfGuests, pattern.provider) != std::end(kOfGuests);
   if (kernel_ != nullptr || !of_guest) return similar(pattern);
   return memory_ == nullptr ? fmt::format("there is no guest; {}", kNameAGuest)
