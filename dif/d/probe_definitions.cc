@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <unordered_set>
 
 #include "dif/d/libraries.h"
@@ -78,7 +79,7 @@ class DefinitionReader {
  public:
   DefinitionReader(const ProviderNode& provider, const ProviderNode::Probe& probe,
                    std::size_t library)
-      : probe_(probe) {
+      : provider_(provider), probe_(probe) {
     made_.provider = *provider.name;
     made_.name = dashed(*probe.name);
     made_.library = library;
@@ -100,7 +101,8 @@ class DefinitionReader {
                     "parameters (...) are those of a function, at its entry or from there "
                     "to its return");
     }
-    for (const auto& qualifier : probe_.definition->qualifiers) TRY(qualify(qualifier));
+    if (!parts.empty()) TRY(qualify(provider_.qualifiers));
+    TRY(qualify(probe_.definition->qualifiers));
     const bool is_nowhere = made_.place.kind == ProbePlace::Kind::Nowhere;
     if (parts.empty() != is_nowhere) {
       return refuse(probe_.at, fmt::format("probe {} has {}", made_.name,
@@ -331,6 +333,11 @@ class DefinitionReader {
     return {};
   }
 
+  Checked<void> qualify(std::span<const ProbeDefinitionNode::Qualifier> qualifiers) {
+    for (const auto& qualifier : qualifiers) TRY(qualify(qualifier));
+    return {};
+  }
+
   Checked<void> qualify(const ProbeDefinitionNode::Qualifier& qualifier) {
     const std::string& word = *qualifier.word;
     const std::string& text = *qualifier.texts.front();
@@ -375,6 +382,7 @@ class DefinitionReader {
 
   static DefinitionText text_of(const Expr& e) { return {print_expression(e), e.at.line}; }
 
+  const ProviderNode& provider_;
   const ProviderNode::Probe& probe_;
   ProbeDefinition made_;
   std::vector<ValueKind> kinds_;       // of made_.values

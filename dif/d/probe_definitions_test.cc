@@ -32,6 +32,21 @@ std::string refusal(const std::string& probe) {
   return all ? "" : render(all.error(), true);
 }
 
+TEST(ProbeDefinitions, WordsOfTheProviderHoldForAllThatHaveAPlace) {
+  const auto all = read(
+      "provider p { probe a() = fbt::f:entry { self->t = arg0; } -> fbt::f:return never_in \"g*\"; "
+      "probe b() = "
+      "sdt:::t; probe c() absent \"no\"; } never_in \"f*\", \"h*\" only_on \"PREEMPT_RT\";");
+
+  ASSERT_TRUE(all) << all.error().text;
+  EXPECT_EQ((*all)[0].place.never_in, (std::vector<std::string>{"f", "h", "g"}));
+  EXPECT_EQ((*all)[0].beginning->place.never_in, (*all)[0].place.never_in);
+  EXPECT_EQ((*all)[1].place.never_in, (std::vector<std::string>{"f", "h"}));
+  EXPECT_EQ((*all)[1].kernels, ProbeDefinition::Kernels::RealTime);
+  EXPECT_EQ((*all)[2].place.kind, ProbePlace::Kind::Nowhere);
+  EXPECT_FALSE(read("provider p { probe a() = sdt:::t; } absent \"no\";"));
+}
+
 std::string marker(std::size_t n) {
   return ProbeDefinition::marker(n);
 }

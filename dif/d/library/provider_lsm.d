@@ -12,35 +12,19 @@
 
 provider lsm {
 	probe check(struct task_struct *task, ...)
-	    = fbt::security_*:entry { task = curthread; }
-	    never_in "security_sid_*", "security_context_*", "security_compute_*", "security_load_*",
-		"security_read_*", "security_get_*", "security_set_*", "security_change_*",
-		"security_member_*", "security_transition_*", "security_validate_*",
-		"security_mls_*", "security_port_*", "security_netif_*", "security_node_*",
-		"security_fs_*", "security_genfs_*", "security_ib_*", "security_net_peersid_*",
-		"security_netlbl_*", "security_policycap_*", "security_bounded_*", "security_dump_*",
-		"security_module_*", "security_add_*", "security_init*", "security_is_*",
-		"security_boot*", "security_mounted*", "security_setup*";
+	    = fbt::security_*:entry { task = curthread; };
 	probe check__ok(int verdict, ...)
 	    = fbt::security_*:entry { }
-	    -> fbt::security_*:return /verdict >= 0/ { verdict = args[1]; }
-	    never_in "security_sid_*", "security_context_*", "security_compute_*", "security_load_*",
-		"security_read_*", "security_get_*", "security_set_*", "security_change_*",
-		"security_member_*", "security_transition_*", "security_validate_*",
-		"security_mls_*", "security_port_*", "security_netif_*", "security_node_*",
-		"security_fs_*", "security_genfs_*", "security_ib_*", "security_net_peersid_*",
-		"security_netlbl_*", "security_policycap_*", "security_bounded_*", "security_dump_*",
-		"security_module_*", "security_add_*", "security_init*", "security_is_*",
-		"security_boot*", "security_mounted*", "security_setup*";
+	    -> fbt::security_*:return /verdict >= 0/ { verdict = args[1]; };
 	probe check__err(int verdict, ...)
 	    = fbt::security_*:entry { }
-	    -> fbt::security_*:return /verdict < 0/ { verdict = args[1]; }
-	    never_in "security_sid_*", "security_context_*", "security_compute_*", "security_load_*",
-		"security_read_*", "security_get_*", "security_set_*", "security_change_*",
-		"security_member_*", "security_transition_*", "security_validate_*",
-		"security_mls_*", "security_port_*", "security_netif_*", "security_node_*",
-		"security_fs_*", "security_genfs_*", "security_ib_*", "security_net_peersid_*",
-		"security_netlbl_*", "security_policycap_*", "security_bounded_*", "security_dump_*",
-		"security_module_*", "security_add_*", "security_init*", "security_is_*",
-		"security_boot*", "security_mounted*", "security_setup*";
-};
+	    -> fbt::security_*:return /verdict < 0/ { verdict = args[1]; };
+}
+    never_in "security_sid_*", "security_context_*", "security_compute_*", "security_load_*",
+	"security_read_*", "security_get_*", "security_set_*", "security_change_*",
+	"security_member_*", "security_transition_*", "security_validate_*",
+	"security_mls_*", "security_port_*", "security_netif_*", "security_node_*",
+	"security_fs_*", "security_genfs_*", "security_ib_*", "security_net_peersid_*",
+	"security_netlbl_*", "security_policycap_*", "security_bounded_*", "security_dump_*",
+	"security_module_*", "security_add_*", "security_init*", "security_is_*",
+	"security_boot*", "security_mounted*", "security_setup*";

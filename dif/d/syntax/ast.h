@@ -249,7 +249,7 @@ struct ProbeDefinitionNode {
   std::vector<Qualifier> qualifiers = {};
 };
 
-/// provider name { probe n(T a, ...) : (U b, ...) = ...; ... };
+/// provider name { probe n(T a, ...) : (U b, ...) = ...; ... } word "text", ... ;
 struct ProviderNode {
   struct Probe {
     Location at;
@@ -261,6 +261,7 @@ struct ProviderNode {
   Location at;
   Text name = nullptr;
   std::vector<Probe> probes = {};
+  std::vector<ProbeDefinitionNode::Qualifier> qualifiers = {};  // of each probe that has a place
 };
 
 /// #pragma D attributes, binding, depends_on, and the words after that.

@@ -495,7 +495,9 @@ member_name: IDENT | TYPE_NAME ;
 
 provider:
     PROVIDER member_name '{' provider_probes '}' ';'
-      { $$ = nodes.make<ProviderNode>({@1, $2, *$4}); }
+      { $$ = nodes.make<ProviderNode>({@1, $2, *$4, {}}); }
+  | PROVIDER member_name '{' provider_probes '}' definition_words ';'
+      { $$ = nodes.make<ProviderNode>({@1, $2, *$4, *$6}); }
   ;
 
 provider_probes:
@@ -511,9 +513,10 @@ translated_opt:
 
 probe_definition:
     %empty                      { $$ = nullptr; }
-  | definition_words                  { $$ = nodes.make<ProbeDefinitionNode>({{}, *$1}); }
+  | definition_words            { $$ = nodes.make<ProbeDefinitionNode>({{}, *$1}); }
   | '=' probe_parts             { $$ = nodes.make<ProbeDefinitionNode>({*$2, {}}); }
-  | '=' probe_parts definition_words  { $$ = nodes.make<ProbeDefinitionNode>({*$2, *$3}); }
+  | '=' probe_parts definition_words
+      { $$ = nodes.make<ProbeDefinitionNode>({*$2, *$3}); }
   ;
 
 probe_parts:

@@ -30,6 +30,7 @@ struct ParseContext {
   bool after_type = false;    // the last token completed a type: a name is being declared
   bool after_member = false;  // the last token was -> or . : any word is a member's name
   bool after_tag = false;     // the last token was struct, union or enum
+  bool after_place = false;   // the last token ended a place of a probe: a word of it may follow
 
   /// In a provider, and in none of its probes' clauses.
   bool between_probes() const { return in_provider && nesting == 1; }
