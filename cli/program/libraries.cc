@@ -8,6 +8,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "dif/d/libraries.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -35,11 +37,17 @@ Result<void> load_folder(const std::string& folder, std::vector<d::LibrarySource
 }  // namespace
 
 Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
-                                                     const std::string& own_folder) {
+                                                     const std::string& own_folder,
+                                                     LibraryReader reader) {
   std::vector<d::LibrarySource> libraries;
   const std::string& system =
       settings.system_library_folder.empty() ? own_folder : settings.system_library_folder;
   if (!settings.no_libraries && !system.empty()) TRY(load_folder(system, libraries));
+  if (reader == LibraryReader::Program) {
+    std::erase_if(libraries, [](const d::LibrarySource& library) {
+      return d::library_name(library).starts_with("provider_");
+    });
+  }
   for (const std::string& folder : settings.library_folders) TRY(load_folder(folder, libraries));
   return libraries;
 }

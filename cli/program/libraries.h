@@ -3,6 +3,7 @@
 // Does not: parse them, or decide which can be used (the compiler does).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,10 +17,16 @@
 
 namespace ringside::cli {
 
+/// Who reads the libraries: a program, or the tracer, which publishes the probes that they define.
+enum class LibraryReader : std::uint8_t { Program, Tracer };
+
 /// All *.d of the system's folder (-x syslibdir, else `own_folder`; none with -x nolibs), then of
-/// each -L folder; by name within a folder. A -L folder that cannot be read is an error.
+/// each -L folder; by name within a folder. A program needs none of the system's provider_*.d,
+/// which define probes and nothing else: to parse them would take as long as all the others. A -L
+/// folder that cannot be read is an error.
 Result<std::vector<d::LibrarySource>> load_libraries(const Settings& settings,
-                                                     const std::string& own_folder);
+                                                     const std::string& own_folder,
+                                                     LibraryReader reader);
 
 /// A line for the user if load_libraries() found no system libraries, and the user neither declined
 /// them (-x nolibs) nor named others. It has the folders that were searched, and how to name the

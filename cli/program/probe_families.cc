@@ -60,7 +60,11 @@ bool is_family(const ProbeDefinition& definition) {
 class Family {
  public:
   Family(const ProbeDefinition& pattern, const guest_linux::Kernel& kernel)
-      : pattern_(pattern), kernel_(kernel) {}
+      : pattern_(pattern), kernel_(kernel), one_(pattern) {
+    // never_in has done its work when a function is added; each copy would carry it along.
+    one_.place.never_in.clear();
+    if (one_.beginning) one_.beginning->place.never_in.clear();
+  }
 
   void add_if_matched(const guest_linux::Symbol& function) {
     const ProbePlace& place = pattern_.place;
@@ -84,7 +88,7 @@ class Family {
     const TypeGraph& types = kernel_.types();
     const auto prototype = kernel_.prototype(function);
     if (!prototype || types[*prototype].kind != TypeKind::Function) return std::nullopt;
-    ProbeDefinition one = pattern_;
+    ProbeDefinition one = one_;
     one.place.name = std::string(function.name);
     if (one.beginning) one.beginning->place.name = one.place.name;
     if (one.passes_parameters) add_parameters(one, types, types.parameters(*prototype));
@@ -93,6 +97,7 @@ class Family {
 
   const ProbeDefinition& pattern_;
   const guest_linux::Kernel& kernel_;
+  ProbeDefinition one_;  // of one function, less its name and parameters
   std::vector<const guest_linux::Symbol*> functions_;
 };
 

@@ -118,7 +118,7 @@ Result<void> Script::compile(const SessionTargets& targets, MachinesEnvironment&
   const std::string missing =
       missing_libraries(line_.settings, own_folder, data_folder_places("lib"));
   if (!missing.empty()) say(missing);
-  const auto libraries = TRY(load_libraries(line_.settings, own_folder));
+  const auto libraries = TRY(load_libraries(line_.settings, own_folder, LibraryReader::Program));
   TypeGraph& types = environment.types();
   d::add_system_types(types);
   const TypeId first_of_program = types.next_id();

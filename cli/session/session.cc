@@ -181,7 +181,7 @@ Result<std::shared_ptr<const providers::DefinedProbes>> Session::defined_probes(
     Settings settings = line_.settings;
     settings.no_libraries = false;
     libraries_ = std::make_shared<const std::vector<d::LibrarySource>>(
-        TRY(load_libraries(settings, data_folder("lib"))));
+        TRY(load_libraries(settings, data_folder("lib"), LibraryReader::Tracer)));
   }
   return read_defined_probes(libraries_, *guest.traced.kernel, line_.settings.error_tags);
 }

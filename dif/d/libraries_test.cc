@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "dif/d/testing/program_runner.h"
@@ -111,6 +112,26 @@ std::vector<LibrarySource> shipped() {
   }
   std::ranges::sort(result, {}, &LibrarySource::name);
   return result;
+}
+
+/// Programs are compiled without these files (cli/program/libraries.h).
+TEST(OwnLibrary, FilesOfProvidersDefineProbesAndNothingElse) {
+  const std::regex comment(R"(/\*[^*]*\*+([^/*][^*]*\*+)*/)");
+  const std::regex allowed(R"((\s*#pragma[^\n]*\n|\s*provider \w+ [\w\s",*]*;)+\s*)");
+  int files = 0;
+  for (const LibrarySource& library : shipped()) {
+    if (!library.name.starts_with("provider_")) continue;
+    ++files;
+    std::string outside;
+    int depth = 0;
+    for (const char c : std::regex_replace(library.text, comment, "")) {
+      if (c == '{') ++depth;
+      if (depth == 0) outside += c;
+      if (c == '}') --depth;
+    }
+    EXPECT_TRUE(std::regex_match(outside, allowed)) << library.name << ": " << outside;
+  }
+  EXPECT_GT(files, 10);
 }
 
 TEST(OwnLibrary, CompilesWithoutAGuest) {

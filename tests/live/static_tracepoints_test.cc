@@ -101,7 +101,7 @@ TEST_P(LiveStaticTracepoints, NearlyAllCanBeProbedAtAllTheirSites) {
 }
 
 TEST_P(LiveStaticTracepoints, CountersAreFoundInTheText) {
-  const auto libraries = cli::load_libraries({}, D_LIBRARY_FOLDER);
+  const auto libraries = cli::load_libraries({}, D_LIBRARY_FOLDER, cli::LibraryReader::Tracer);
   ASSERT_TRUE(libraries) << libraries.error().message;
   const auto defined = cli::read_defined_probes(
       std::make_shared<const std::vector<d::LibrarySource>>(*libraries), guest_->kernel(), false);
