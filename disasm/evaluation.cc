@@ -252,6 +252,12 @@ Result<void, Fault> Evaluation::bit_test(const Operation& in) {
   return {};
 }
 
+Result<void, Fault> Evaluation::exchange(const Operation& in) {
+  const std::uint64_t first = TRY(read(in, in.to)), second = TRY(read(in, in.from));
+  TRY(write(in, in.to, second));
+  return write(in, in.from, first);
+}
+
 Result<void, Fault> Evaluation::run(const Operation& in) {
   const auto from = [&] { return read(in, in.from); };
   switch (in.effect) {
@@ -262,11 +268,7 @@ Result<void, Fault> Evaluation::run(const Operation& in) {
     case Effect::Move: return write(in, in.to, TRY(from()));
     case Effect::SignExtend: return write(in, in.to, sign_extended(TRY(from()), in.from.bytes));
     case Effect::LoadAddress: return write(in, in.to, address_of(in).raw());
-    case Effect::Exchange: {
-      const std::uint64_t first = TRY(read(in, in.to)), second = TRY(from());
-      TRY(write(in, in.to, second));
-      return write(in, in.from, first);
-    }
+    case Effect::Exchange: return exchange(in);
     case Effect::Push: return push(TRY(from()));
     case Effect::Pop: return write(in, in.to, TRY(pop()));
     case Effect::Leave:

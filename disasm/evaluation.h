@@ -64,6 +64,7 @@ class Evaluation {
   Result<void, Fault> shift(const Operation& in);
   Result<void, Fault> multiply(const Operation& in);
   Result<void, Fault> bit_test(const Operation& in);
+  Result<void, Fault> exchange(const Operation& in);
   void set_flags(std::uint64_t value, std::uint8_t bytes, bool carry, bool overflow);
   bool has(std::uint64_t flag) const { return (registers_.rflags & flag) != 0; }
   bool holds(const Operation& in) const {

@@ -1,9 +1,9 @@
-// The vCPUs' lanes and what goes on between them: taking, cleaning. One firing: clause_runner.cc.
+// The vCPUs' states and what goes on between them: taking, cleaning. One firing: clause_runner.cc.
 //
-// Taking: `half` says which of its two collections a firing fills; each firing reads it once, in
-// its turn. After a change, a lane whose turn was free once has nobody in the old half any more.
-// Cleaning (of erased variables) is due at cleanrate, by the firings' time; the first firing that
-// sees so cleans. It cannot wait for other vCPUs, so those that fire just then are marked, and
+// Taking: `half` says which of its two collections a firing fills; each firing reads it once,
+// under its firing lock. After a change, a vCPU whose lock was free once has nobody in the old
+// half. Cleaning (of erased variables) is due at cleanrate, by the firings' time; the first firing
+// that sees so cleans. It cannot wait for other vCPUs, so those that fire just then are marked, and
 // clean what is theirs when they fire next.
 #include "dif/engine/engine.h"
 
@@ -45,8 +45,8 @@ std::uint64_t enabled_size(const Clause& clause) {
 }
 
 /// The state that one vCPU's firings have for themselves.
-struct alignas(64) Lane {
-  Lane(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
+struct alignas(64) VcpuState {
+  VcpuState(Firings& firings, unsigned vcpu, std::array<std::span<std::byte>, 2> memory)
       : records{buffer(firings, memory[0]), buffer(firings, memory[1])},
         halves{output(firings, records[0]), output(firings, records[memory[1].empty() ? 0 : 1])},
         runner(firings, vcpu) {}
@@ -59,7 +59,7 @@ struct alignas(64) Lane {
     return {firings.enablings.options(), firings.enablings.program().clauses.size(), records};
   }
 
-  BriefLock turn;
+  BriefLock firing_lock;
   std::atomic<bool> has_to_clean = false;
   std::array<RecordBuffer, 2> records;  // ring and fill: the first one only
   std::array<VcpuOutput, 2> halves;
@@ -80,22 +80,24 @@ struct Engine::State {
       const auto first = memory.bytes().subspan(vcpu * size, size);
       const auto second =
           switches() ? memory.bytes().subspan((vcpus + vcpu) * size, size) : std::span<std::byte>();
-      lanes.push_back(std::make_unique<Lane>(firings, vcpu, std::array{first, second}));
+      vcpu_states.push_back(std::make_unique<VcpuState>(firings, vcpu, std::array{first, second}));
     }
     keep_room(std::min(order_room, size));
   }
 
   bool switches() const { return plan.options.buffer_policy == BufferPolicy::Switch; }
 
-  /// Which of a lane's collections firings fill; in its turn.
-  VcpuOutput& filled(Lane& lane) const { return lane.halves[half.load(std::memory_order_acquire)]; }
+  /// Which of a vCPU's collections firings fill; under its firing lock.
+  VcpuOutput& filled(VcpuState& vcpu_state) const {
+    return vcpu_state.halves[half.load(std::memory_order_acquire)];
+  }
 
   /// Of one principal buffer.
   std::size_t lane_memory() const { return plan.options.buffer_size + order_room; }
 
   void keep_room(std::size_t bytes) {
-    for (const auto& lane : lanes) {
-      for (RecordBuffer& buffer : lane->records) buffer.set_reserve(bytes);
+    for (const auto& vcpu_state : vcpu_states) {
+      for (RecordBuffer& buffer : vcpu_state->records) buffer.set_reserve(bytes);
     }
   }
   void keep_room_for_end() {
@@ -113,8 +115,8 @@ struct Engine::State {
   BufferPlan plan;
   Firings firings;
   std::size_t order_room;  // of each principal buffer, beside its size
-  LazyMemory memory;       // of all lanes' records
-  std::vector<std::unique_ptr<Lane>> lanes;
+  LazyMemory memory;       // of all vCPUs' records
+  std::vector<std::unique_ptr<VcpuState>> vcpu_states;
   std::atomic<unsigned> half = 0;
   std::atomic<std::uint64_t> cleaned = kNever;  // when, by the firings' time
 };
@@ -133,23 +135,23 @@ bool Engine::State::is_due(std::uint64_t now) {
   return cleaned.compare_exchange_strong(last, now, std::memory_order_relaxed);
 }
 
-/// In the vCPU's turn, before it fires.
+/// Under the vCPU's firing lock, before it fires.
 void Engine::State::clean(std::uint32_t vcpu) {
   clean_lane(vcpu);
-  for (std::uint32_t other = 0; other < lanes.size(); ++other) {
+  for (std::uint32_t other = 0; other < vcpu_states.size(); ++other) {
     if (other == vcpu) continue;
-    Lane& lane = *lanes[other];
-    lane.has_to_clean.store(true, std::memory_order_relaxed);
-    if (!lane.turn.try_lock()) continue;
-    const std::lock_guard turn(lane.turn, std::adopt_lock);
+    VcpuState& vcpu_state = *vcpu_states[other];
+    vcpu_state.has_to_clean.store(true, std::memory_order_relaxed);
+    if (!vcpu_state.firing_lock.try_lock()) continue;
+    const std::lock_guard lock(vcpu_state.firing_lock, std::adopt_lock);
     clean_lane(other);
   }
 }
 
-/// Cleans the vCPU's own state, in its turn.
+/// Cleans the vCPU's own state, under its firing lock.
 void Engine::State::clean_lane(std::uint32_t vcpu) {
-  Lane& lane = *lanes[vcpu];
-  lane.has_to_clean.store(false, std::memory_order_relaxed);
+  VcpuState& vcpu_state = *vcpu_states[vcpu];
+  vcpu_state.has_to_clean.store(false, std::memory_order_relaxed);
   firings.shared.variables.clean(firings.shared.first_vcpu + vcpu);
 }
 
@@ -160,18 +162,18 @@ TraceData Engine::State::take(bool all_records) {
   const unsigned old = half.load(std::memory_order_relaxed);
   half.store(old ^ 1, std::memory_order_release);
   std::vector<RecordBuffer*> buffers;
-  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
-    Lane& lane = *lanes[vcpu];
-    const std::lock_guard turn(lane.turn);
-    if (lane.records[0].filled()) trace_data.filled.push_back(vcpu);
-    buffers.push_back(&lane.records[switches() ? old : 0]);
+  for (std::uint32_t vcpu = 0; vcpu < vcpu_states.size(); ++vcpu) {
+    VcpuState& vcpu_state = *vcpu_states[vcpu];
+    const std::lock_guard lock(vcpu_state.firing_lock);
+    if (vcpu_state.records[0].filled()) trace_data.filled.push_back(vcpu);
+    buffers.push_back(&vcpu_state.records[switches() ? old : 0]);
   }
-  for (std::uint32_t vcpu = 0; vcpu < lanes.size(); ++vcpu) {
-    lanes[vcpu]->halves[old].take(vcpu, trace_data);
+  for (std::uint32_t vcpu = 0; vcpu < vcpu_states.size(); ++vcpu) {
+    vcpu_states[vcpu]->halves[old].take(vcpu, trace_data);
   }
   order_faults(trace_data);
   if (all_records || switches()) take_records(buffers, plan.options.temporal, trace_data);
-  trace_data.storage.resize(lanes.size());
+  trace_data.storage.resize(vcpu_states.size());
   return trace_data;
 }
 
@@ -188,7 +190,7 @@ const Program& Engine::program() const {
 
 EcbId Engine::enable(std::uint32_t clause, ProbeId probe, const ProbeDescription& name) {
   const EcbId ecb = state_->firings.enablings.enable(clause, probe, name);
-  for (const auto& lane : state_->lanes) lane->runner.make_room();
+  for (const auto& vcpu_state : state_->vcpu_states) vcpu_state->runner.make_room();
   state_->keep_room_for_end();
   return ecb;
 }
@@ -198,12 +200,12 @@ void Engine::expect(std::uint32_t clause) {
 }
 
 void Engine::enable_beside_firings(std::span<const Enabling> enablings) {
-  std::vector<std::unique_lock<BriefLock>> turns;
-  for (const auto& lane : state_->lanes) turns.emplace_back(lane->turn);
+  std::vector<std::unique_lock<BriefLock>> locks;
+  for (const auto& vcpu_state : state_->vcpu_states) locks.emplace_back(vcpu_state->firing_lock);
   for (const Enabling& one : enablings) {
     state_->firings.enablings.enable(one.clause, one.probe, one.name);
   }
-  for (const auto& lane : state_->lanes) lane->runner.make_room();
+  for (const auto& vcpu_state : state_->vcpu_states) vcpu_state->runner.make_room();
   state_->keep_room_for_end();
 }
 
@@ -242,33 +244,34 @@ void Engine::set_end_probe(ProbeId probe) {
   state_->keep_room_for_end();
 }
 
-BriefLock& Engine::turn(std::uint32_t vcpu) {
-  CHECK(vcpu < state_->lanes.size());
-  return state_->lanes[vcpu]->turn;
+BriefLock& Engine::firing_lock(std::uint32_t vcpu) {
+  CHECK(vcpu < state_->vcpu_states.size());
+  return state_->vcpu_states[vcpu]->firing_lock;
 }
 
-void Engine::wait_for_turns() {
-  for (const auto& lane : state_->lanes) const std::lock_guard turn(lane->turn);
+void Engine::wait_for_firings() {
+  for (const auto& vcpu_state : state_->vcpu_states)
+    const std::lock_guard lock(vcpu_state->firing_lock);
 }
 
 std::uint32_t Engine::host_vcpu() const {
   const auto cpu = state_->plan.options.cpu;
-  return cpu && *cpu < state_->lanes.size() ? *cpu : 0;
+  return cpu && *cpu < state_->vcpu_states.size() ? *cpu : 0;
 }
 
 void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& guest) {
   State& state = *state_;
   const auto cpu = state.plan.options.cpu;
   if (cpu && record.vcpu != *cpu) return;
-  CHECK(record.vcpu < state.lanes.size());
+  CHECK(record.vcpu < state.vcpu_states.size());
   const FireScope scope;
-  Lane& lane = *state.lanes[record.vcpu];
+  VcpuState& vcpu_state = *state.vcpu_states[record.vcpu];
   if (state.is_due(record.timestamp) || state.firings.shared.variables.runs_short()) {
     state.clean(record.vcpu);
-  } else if (lane.has_to_clean.load(std::memory_order_relaxed)) {
+  } else if (vcpu_state.has_to_clean.load(std::memory_order_relaxed)) {
     state.clean_lane(record.vcpu);
   }
-  lane.runner.fire(probe, record, guest, state.filled(lane));
+  vcpu_state.runner.fire(probe, record, guest, state.filled(vcpu_state));
 }
 
 std::optional<int> Engine::exit_status() const {
@@ -276,8 +279,8 @@ std::optional<int> Engine::exit_status() const {
 }
 
 std::optional<std::uint64_t> Engine::next_recorded_process() {
-  for (const auto& lane : state_->lanes) {
-    if (const auto pid = lane->runner.recorded_processes().next()) return pid;
+  for (const auto& vcpu_state : state_->vcpu_states) {
+    if (const auto pid = vcpu_state->runner.recorded_processes().next()) return pid;
   }
   return std::nullopt;
 }

@@ -2,7 +2,7 @@
 // produce (records, aggregations, variables, drops) until the consumer takes it.
 //
 // Threads: several vCPUs fire at once. One vCPU fires on one thread at a time, which holds that
-// vCPU's turn (a lock). The turn protects the vCPU's own state, its lane: evaluator, line caches,
+// vCPU's firing lock. This lock protects the vCPU's own state: evaluator, line caches,
 // scratch, this-> variables, record and aggregation buffers, counters. State that all vCPUs share
 // has locks of its own (dif/evaluate/shared_locks.h).
 // Exactly one thread consumes, and it stops no vCPU. Each vCPU has two sets of buffers. take()
@@ -159,7 +159,7 @@ class Engine {
     ProbeDescription name;
   };
   /// As enable() for each of them, for clauses that were expected. Call it on the consumer's
-  /// thread; no turn is taken.
+  /// thread; no lock is taken.
   void enable_beside_firings(std::span<const Enabling> enablings);
   const EcbInfo& ecb(EcbId id) const;
   const ProbeDescription& probe_name(ProbeId probe) const;
@@ -169,15 +169,15 @@ class Engine {
   /// The probe that faults are reported through (dtrace:::ERROR). Before fire() is first called.
   void set_error_probe(ProbeId probe);
   /// Whether faults are reported through it; they are, unless it was muted. Beside firings: the
-  /// turns that are taken after this see it.
+  /// firings that begin after this see it.
   void unmute_error_probe();
   void mute_error_probe();
 
   /// Held by the thread that fires on this vCPU, beside other threads, around fire() and what leads
   /// to it. The outermost lock of all that firings take.
-  BriefLock& turn(std::uint32_t vcpu);
-  /// Returns when every turn that was taken before is over.
-  void wait_for_turns();
+  BriefLock& firing_lock(std::uint32_t vcpu);
+  /// Returns when every firing that holds its lock now is over.
+  void wait_for_firings();
   /// The vCPU number under which BEGIN, END and tick fire, which happen on no vCPU: 0, or the one
   /// of the option `cpu`.
   std::uint32_t host_vcpu() const;
@@ -193,8 +193,8 @@ class Engine {
   /// there is no other. Consumer only.
   std::optional<std::uint64_t> next_recorded_process();
 
-  /// Everything produced so far, beside firings. Consumer only, without a turn. The records of
-  /// policies ring and fill are not among it: they stay until take_quiescent().
+  /// Everything produced so far, beside firings. Consumer only, without a firing lock. The records
+  /// of policies ring and fill are not among it: they stay until take_quiescent().
   TraceData take();
   /// The same with those records. Only while nobody fires.
   TraceData take_quiescent();

@@ -118,7 +118,7 @@ class ParallelTest : public ::testing::Test {
   }
   void fire(std::uint32_t vcpu, std::uint64_t timestamp, const FakeGuest& guest,
             ProbeId probe = kWorkProbe) {
-    const std::lock_guard turn(engine_->turn(vcpu));
+    const std::lock_guard lock(engine_->firing_lock(vcpu));
     engine_->fire(probe, FireRecord{vcpu, timestamp, 0}, guest);
   }
   /// Calls `body(vcpu, guest, i)` for i from 1 to `firings` on a thread for each vCPU, and
@@ -343,14 +343,14 @@ TEST_F(ParallelTest, ASpeculationIsCommittedFromAnotherVcpu) {
                          action(ActionKind::Trace, {builtin(Builtin::Timestamp)})}),
                  clause({action(ActionKind::Commit, {one()})})}),
         2, {.clean_interval = 20});
-  std::atomic<std::uint64_t> turn = 0;
+  std::atomic<std::uint64_t> next = 0;
 
   on_all(
       [&](std::uint32_t vcpu, const FakeGuest& guest, std::uint64_t i) {
         if (vcpu < 2) {
-          while (turn.load(std::memory_order_acquire) % 2 != vcpu) std::this_thread::yield();
+          while (next.load(std::memory_order_acquire) % 2 != vcpu) std::this_thread::yield();
           fire(vcpu, i * 10, guest, vcpu == 0 ? kWorkProbe : kCommit);
-          turn.fetch_add(1, std::memory_order_release);
+          next.fetch_add(1, std::memory_order_release);
         } else {
           fire(vcpu, i * 10, guest, ProbeId{77});  // nothing is enabled there, but it may clean
         }
@@ -494,7 +494,7 @@ class MachinesTest : public ::testing::Test {
     guest.set(ContextVariable::Tid, 100 + vcpu);  // each machine has such a thread
     for (std::uint64_t i = 1; i <= kFirings; ++i) {
       guest.arguments[0] = i % 3;
-      const std::lock_guard turn(engine.turn(vcpu));
+      const std::lock_guard lock(engine.firing_lock(vcpu));
       engine.fire(kWorkProbe, FireRecord{vcpu, i, 0}, guest);
     }
   }

@@ -108,7 +108,7 @@ std::uint32_t DynamicTable::take_fresh(std::size_t size_class) {
 
 /// Memory of one of these classes that is free again.
 std::uint32_t DynamicTable::take_free(Lists& lists, std::size_t smallest, std::size_t largest) {
-  const std::lock_guard turn(lists.lock);
+  const std::lock_guard lock(lists.lock);
   for (std::size_t c = smallest; c <= largest; ++c) {
     const std::uint32_t unit = lists.free[c];
     if (unit == 0) continue;
@@ -187,7 +187,7 @@ void DynamicTable::erase(std::span<const std::byte> key, Place place) {
 }
 
 void DynamicTable::make_dirty(Lists& lists, std::uint32_t unit, Chunk erased) {
-  const std::lock_guard turn(lists.lock);
+  const std::lock_guard lock(lists.lock);
   Chain& dirty = lists.dirty[erased.size_class];
   erased.next = dirty.first;
   dirty.first = unit;
@@ -199,7 +199,7 @@ void DynamicTable::make_dirty(Lists& lists, std::uint32_t unit, Chunk erased) {
 void DynamicTable::clean(unsigned vcpu) {
   Lists& lists = lists_[vcpu];
   if (!lists.has_erased.load(std::memory_order_relaxed)) return;
-  const std::lock_guard turn(lists.lock);
+  const std::lock_guard lock(lists.lock);
   bool is_rinsing = false;
   for (std::size_t c = 0; c < kClasses; ++c) {
     if (const Chain clean = lists.rinsing[c]; clean.last != 0) {
@@ -220,7 +220,7 @@ DynamicTable::Full DynamicTable::full_because() const {
   };
   Full because = Full::Used;
   for (const Lists& lists : lists_) {
-    const std::lock_guard turn(lists.lock);
+    const std::lock_guard lock(lists.lock);
     if (any(lists.dirty)) return Full::Dirty;
     if (any(lists.rinsing)) because = Full::Rinsing;
   }

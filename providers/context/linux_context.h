@@ -184,8 +184,8 @@ class LinuxContext final : public dif::GuestContext {
 };
 
 /// One context for each of a machine's vCPUs. A firing on a vCPU (a trap, a sample or an event)
-/// uses that vCPU's context while it holds the vCPU's turn (dif/engine/engine.h). So no context is
-/// used by two firings at once. Fire context: operator[] yes; everything else no.
+/// uses that vCPU's context while it holds the vCPU's firing lock (dif/engine/engine.h). So no
+/// context is used by two firings at once. Fire context: operator[] yes; everything else no.
 class LinuxContexts {
  public:
   /// The parts of each LinuxContext; they share their RunTimes.

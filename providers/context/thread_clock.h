@@ -12,7 +12,7 @@
 // Time in interrupts belongs to no thread, where the kernel tells it apart: `clock` less
 // `clock_task`.
 //
-// One for each CPU, used in that CPU's turn. Fire context: yes, but for the constructor.
+// One for each CPU, used under that CPU's firing lock. Fire context: yes, but for the constructor.
 #pragma once
 
 #include <cstdint>

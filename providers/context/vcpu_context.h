@@ -152,8 +152,8 @@ struct LinuxGuest {
   LinuxContexts& contexts;  // by vCPU
 };
 
-/// One context for each vCPU, used in its turn. The sampler and the vm provider each have their own
-/// set. Fire context: operator[] and locate() yes.
+/// One context for each vCPU, used under its firing lock. The sampler and the vm provider each have
+/// their own set. Fire context: operator[] and locate() yes.
 class VcpuContexts {
  public:
   /// One for each of `vcpus`; parameters as VcpuContext has them.

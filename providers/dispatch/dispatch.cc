@@ -34,7 +34,7 @@ void TrapDispatcher::publish(const DispatchTable::Change& change) {
   const auto former =
       std::exchange(table_, std::make_unique<const DispatchTable>(*table_, change, cpus));
   current_.store(table_.get(), std::memory_order_release);
-  sink_.wait_for_turns();
+  sink_.wait_for_firings();
 }
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
@@ -68,7 +68,7 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
-  const std::lock_guard turn(sink_.turn(cpu));
+  const std::lock_guard lock(sink_.firing_lock(cpu));
   if (is_closed()) return AfterFiring::Resume;  // while we waited
   contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});
   const AfterFiring then = fire_at(trap, here, record);
@@ -81,7 +81,7 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
 TrapDispatcher::AfterFiring TrapDispatcher::fire_at(const vmm::Trap& trap, const FiringVcpu& here,
                                                     const dif::FireRecord& record) {
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
-  const Place* const place = table.find(trap.address);
+  const AddressBindings* const place = table.find(trap.address);
   if (place == nullptr) {
     no_point_.fetch_add(1, std::memory_order_relaxed);
     return AfterFiring::Resume;
@@ -129,7 +129,7 @@ void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
   if (context.passes_filter()) sink_.fire(binding.probe, record, context);
 }
 
-void TrapDispatcher::fire_by_number(const DispatchTable& table, const Place& place,
+void TrapDispatcher::fire_by_number(const DispatchTable& table, const AddressBindings& place,
                                     const dif::FireRecord& record, LinuxContext& context) {
   context.select(table.shared(place));
   const auto number = context.system_call_number();

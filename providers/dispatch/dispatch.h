@@ -2,8 +2,8 @@
 //
 // The table of probes by address (dispatch_table.h) never changes. To enable or disable probes, a
 // new table is made and takes the place of the old one at once; that begins a new epoch. A firing
-// looks at the table while it holds its vCPU's turn. So once each turn was free, nobody uses the
-// old table.
+// looks at the table while it holds its vCPU's firing lock. So once each lock was free, nobody uses
+// the old table.
 //
 // A gate keeps the promise about when probes fire: nothing fires before open() or after close(). A
 // trap that fires nothing is answered, and the guest goes on.
@@ -48,7 +48,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
                  GuestClock& clock, const DispatchTable::Change& first = {});
 
   /// Begins the next epoch: the current one with a change. When it returns, no firing of the old
-  /// epoch is under way. Do not call it while you hold a turn.
+  /// epoch is under way. Do not call it while you hold a firing lock.
   void publish(const DispatchTable::Change& change);
   /// An address for each binding that these probes have in this epoch.
   std::vector<GuestVirt> places_of(std::span<const dif::ProbeId> probes) const {
@@ -70,7 +70,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   const DispatchTable& table() const { return *table_; }
 
  private:
-  using Place = DispatchTable::Place;
+  using AddressBindings = DispatchTable::AddressBindings;
 
   bool is_closed();
   enum class AfterFiring : std::uint8_t { Resume, StandStill };
@@ -82,8 +82,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   void fire_returns(const DispatchTable::Ends& ends, const dif::FireRecord& record,
                     LinuxContext& context);
   void fire(const Binding& binding, const dif::FireRecord& record, LinuxContext& context);
-  void fire_by_number(const DispatchTable& table, const Place& place, const dif::FireRecord& record,
-                      LinuxContext& context);
+  void fire_by_number(const DispatchTable& table, const AddressBindings& place,
+                      const dif::FireRecord& record, LinuxContext& context);
 
   const guest_linux::Kernel& kernel_;
   LinuxContexts& contexts_;

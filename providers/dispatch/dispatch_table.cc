@@ -48,7 +48,7 @@ void DispatchTable::put(const EnabledBinding& one) {
     addresses_.push_back(one.at);
     places_.push_back({.first = static_cast<std::uint32_t>(bindings_.size())});
   }
-  Place& place = places_.back();
+  AddressBindings& place = places_.back();
   const Binding& binding = one.binding;
   switch (binding.role) {
     case Role::Fires: break;
@@ -72,7 +72,7 @@ void DispatchTable::put(const EnabledBinding& one) {
   numbers_.back().probes[binding.number] = binding.probe;
 }
 
-void DispatchTable::put_end(Place& place, const Binding& binding) {
+void DispatchTable::put_end(AddressBindings& place, const Binding& binding) {
   if (place.ends < 0) {
     place.ends = static_cast<std::int32_t>(ends_.size());
     ends_.push_back({binding, {}});
@@ -84,7 +84,7 @@ std::vector<DispatchTable::EnabledBinding> DispatchTable::enabled() const {
   std::vector<EnabledBinding> enabled;
   enabled.reserve(bindings_.size());
   for (std::size_t n = 0; n < places_.size(); ++n) {
-    const Place& place = places_[n];
+    const AddressBindings& place = places_[n];
     for (const Binding& binding : bindings(place)) enabled.push_back({addresses_[n], binding});
     for (const Binding& binding : waiting(place)) enabled.push_back({addresses_[n], binding});
     if (const Ends* const those = ends(place)) {
@@ -126,7 +126,7 @@ std::vector<DispatchTable::Hits> DispatchTable::hits_since(const Counts& before)
   return found;
 }
 
-std::vector<dif::ProbeId> DispatchTable::probes_at(const Place& place) const {
+std::vector<dif::ProbeId> DispatchTable::probes_at(const AddressBindings& place) const {
   std::vector<dif::ProbeId> probes;
   for (const Binding& binding : bindings(place)) probes.push_back(binding.probe);
   for (const Binding& binding : waiting(place)) probes.push_back(binding.probe);

@@ -34,7 +34,7 @@ class DispatchTable {
   /// Bindings of one address: those that fire are [first, first + count), and those that wait
   /// follow. On the path that all system calls share there is also a table by number, whose
   /// bindings fire last. If waiting bindings end here: which ones.
-  struct Place {
+  struct AddressBindings {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     std::uint32_t waiting = 0;
@@ -64,30 +64,30 @@ class DispatchTable {
   DispatchTable(const DispatchTable& before, const Change& change, unsigned cpus);
 
   /// Null where nothing fires.
-  const Place* find(GuestVirt at) const {
+  const AddressBindings* find(GuestVirt at) const {
     const auto index = index_.find(at);
     return index ? &places_[*index] : nullptr;
   }
-  std::span<const Binding> bindings(const Place& place) const {
+  std::span<const Binding> bindings(const AddressBindings& place) const {
     return std::span(bindings_).subspan(place.first, place.count);
   }
-  std::span<const Binding> waiting(const Place& place) const {
+  std::span<const Binding> waiting(const AddressBindings& place) const {
     return std::span(bindings_).subspan(place.first + place.count, place.waiting);
   }
   /// Null where nothing ends.
-  const Ends* ends(const Place& place) const {
+  const Ends* ends(const AddressBindings& place) const {
     return place.ends < 0 ? nullptr : &ends_[static_cast<std::size_t>(place.ends)];
   }
   /// All bindings of a place by number are alike but for probe and number; this is one of them.
-  const Binding& shared(const Place& place) const { return numbers(place).shared; }
+  const Binding& shared(const AddressBindings& place) const { return numbers(place).shared; }
   /// The probe that fires for this system call there; empty when none does.
-  std::optional<dif::ProbeId> probe_of(const Place& place, std::uint64_t number) const {
+  std::optional<dif::ProbeId> probe_of(const AddressBindings& place, std::uint64_t number) const {
     if (number >= kSyscallNumbers) return std::nullopt;
     const dif::ProbeId probe = numbers(place).probes[number];
     return probe.value != 0 ? std::optional(probe) : std::nullopt;
   }
-  /// Counts a trap; in the turn of this CPU.
-  void hit(const Place& place, std::uint32_t cpu) const {
+  /// Counts a trap; under the firing lock of this CPU.
+  void hit(const AddressBindings& place, std::uint32_t cpu) const {
     std::atomic<std::uint64_t>& count = hits_[cpu * places_.size() + index_of(place)];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -102,21 +102,21 @@ class DispatchTable {
     Binding shared;
     std::array<dif::ProbeId, kSyscallNumbers> probes = {};  // id 0: none
   };
-  const Numbers& numbers(const Place& place) const {
+  const Numbers& numbers(const AddressBindings& place) const {
     return numbers_[static_cast<std::size_t>(place.by_number)];
   }
-  std::size_t index_of(const Place& place) const {
+  std::size_t index_of(const AddressBindings& place) const {
     return static_cast<std::size_t>(&place - places_.data());
   }
-  std::vector<dif::ProbeId> probes_at(const Place& place) const;
+  std::vector<dif::ProbeId> probes_at(const AddressBindings& place) const;
   std::vector<EnabledBinding> enabled() const;
   void put(const EnabledBinding& one);
-  void put_end(Place& place, const Binding& binding);
+  void put_end(AddressBindings& place, const Binding& binding);
 
   std::uint64_t epoch_ = 0;  // another for each table of a dispatcher
   AddressIndex index_;
   std::vector<GuestVirt> addresses_;  // of places_
-  std::vector<Place> places_;
+  std::vector<AddressBindings> places_;
   std::vector<Binding> bindings_;
   std::vector<Numbers> numbers_;
   std::vector<Ends> ends_;

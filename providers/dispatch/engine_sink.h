@@ -25,8 +25,8 @@ class EngineSink : public ProbeSink {
   EngineSink(dif::Engine& engine, unsigned vcpus, Remember remember = Remember::Nothing)
       : engine_(engine), remember_(remember), recent_(std::max(vcpus, engine.host_vcpu() + 1)) {}
 
-  BriefLock& turn(std::uint32_t vcpu) override { return engine_.turn(vcpu); }
-  void wait_for_turns() override { engine_.wait_for_turns(); }
+  BriefLock& firing_lock(std::uint32_t vcpu) override { return engine_.firing_lock(vcpu); }
+  void wait_for_firings() override { engine_.wait_for_firings(); }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
     RecentFirings& recent = recent_[record.vcpu];
@@ -69,7 +69,7 @@ class EngineSink : public ProbeSink {
     std::uint64_t time = 0;
     dif::ProbeId probe;
   };
-  /// The firings of one vCPU; used in its turn.
+  /// The firings of one vCPU; used under its firing lock.
   class alignas(64) RecentFirings {
    public:
     void count() { count_.store(firings() + 1, std::memory_order_relaxed); }

@@ -1,13 +1,13 @@
 // Pauses the machine after a firing with an action that reads the whole machine: snapshot(). The
-// firing asks for the pause in its turn. After the turn, and before the vCPU that fired goes on,
-// the machine is paused. The session's thread then prints the record, for which it reads the
-// machine, and lets the machine go on. So nothing waits for the session in a turn, or on a thread
-// that others need:
+// firing asks for the pause under its firing lock. After it, and before the vCPU that fired goes
+// on, the machine is paused. The session's thread then prints the record, for which it reads the
+// machine, and lets the machine go on. So nothing waits for the session under a firing lock, or on
+// a thread that others need:
 //   - A thread that polls or samples pauses the machine, leaves the pause here and goes on.
 //   - A vCPU's own thread, which never pauses, waits outside the guest, and the session pauses.
 // Used by what fires on vCPUs (ProbeSink's keep() and settle()) and by the session.
-// Threads: ask() in a turn, settle() after it, on any thread; the others on the session's.
-// Fire context: ask() yes; everything else no.
+// Threads: ask() under a firing lock, settle() after it, on any thread; the others on the
+// session's. Fire context: ask() yes; everything else no.
 #pragma once
 
 #include <condition_variable>
@@ -33,16 +33,16 @@ struct FiringVcpu {
 
 class FiringPause {
  public:
-  /// `cpus`: the number of turns. For a vCPU that waits in `shim`, the registers are those at its
-  /// trap; `shim` may be null. All must outlive it.
+  /// `cpus`: the number of firing locks. For a vCPU that waits in `shim`, the registers are those
+  /// at its trap; `shim` may be null. All must outlive it.
   FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Mailboxes* shim);
   ~FiringPause();
   FiringPause(const FiringPause&) = delete;
   FiringPause& operator=(const FiringPause&) = delete;
 
-  /// The firing of this turn wants it.
+  /// The firing on this CPU wants it.
   void ask(std::uint32_t cpu, const FiringVcpu& kept);
-  /// In nobody's turn: does what was asked for, if anything was.
+  /// With no firing lock held: does what was asked for, if anything was.
   void settle(std::uint32_t cpu);
   /// Lives around an exit's handling, on a vCPU's thread: settle() leaves the wait to its end.
   class VcpuThread {

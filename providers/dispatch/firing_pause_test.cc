@@ -67,7 +67,7 @@ class FiringPauseTest : public testing::Test {
 
 TEST_F(FiringPauseTest, AThreadThatPollsLeavesThePauseAndGoesOn) {
   firing_pause_.ask(1, at(kBase1, 0x777));
-  EXPECT_EQ(machine_.pauses, 0) << "not in the turn";
+  EXPECT_EQ(machine_.pauses, 0) << "not under the firing lock";
   firing_pause_.settle(1);
 
   EXPECT_EQ(machine_.pauses, 1);

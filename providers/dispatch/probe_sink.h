@@ -16,25 +16,25 @@ class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
   /// The thread that fires on this vCPU holds it, from before it checks gates and contexts.
-  virtual BriefLock& turn(std::uint32_t vcpu) = 0;
-  /// Returns when every turn that was taken before is over.
-  virtual void wait_for_turns() = 0;
-  /// In the turn of the record's vCPU.
+  virtual BriefLock& firing_lock(std::uint32_t vcpu) = 0;
+  /// Returns when every firing that holds its lock now is over.
+  virtual void wait_for_firings() = 0;
+  /// Under the firing lock of the record's vCPU.
   virtual void fire(dif::ProbeId probe, const dif::FireRecord& record,
                     const dif::GuestContext& guest) = 0;
   /// The vCPU number under which BEGIN, END and tick fire, which happen on no vCPU.
   virtual std::uint32_t host_vcpu() const { return 0; }
-  /// In the turn of this CPU, which fired: it is not to go on before the consumer has seen the
-  /// records (dif::GuestContext::keep_still()).
+  /// Under the firing lock of this CPU, which fired: it is not to go on before the consumer has
+  /// seen the records (dif::GuestContext::keep_still()).
   virtual void keep(std::uint32_t cpu, const FiringVcpu& kept) { (void)cpu, (void)kept; }
-  /// After that turn, before the vCPU goes on. Not in fire context.
+  /// After that firing, before the vCPU goes on. Not in fire context.
   virtual void settle(std::uint32_t cpu) { (void)cpu; }
   /// exit() was called: nothing but END will be evaluated any more.
   virtual bool finished() const = 0;
 };
 
 /// Lets firings through only while tracing runs: nothing fires before open() or after close().
-/// Looked at in a turn: after close() and a wait for each turn firings are over.
+/// Looked at under a firing lock: after close() and wait_for_firings() firings are over.
 class FireGate {
  public:
   virtual ~FireGate() = default;

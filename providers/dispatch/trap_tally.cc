@@ -15,19 +15,19 @@ WaitHistogram& WaitHistogram::operator+=(const WaitHistogram& other) {
 
 std::vector<CpuTraps> TrapTally::by_cpu() const {
   std::vector<CpuTraps> all;
-  for (const Lane& lane : lanes_) {
+  for (const CpuTally& cpu_tally : cpus_) {
     CpuTraps& cpu = all.emplace_back();
-    for (const Counter& count : lane.waits) cpu.traps += count.load(std::memory_order_relaxed);
-    cpu.waited = lane.waited.load(std::memory_order_relaxed);
+    for (const Counter& count : cpu_tally.waits) cpu.traps += count.load(std::memory_order_relaxed);
+    cpu.waited = cpu_tally.waited.load(std::memory_order_relaxed);
   }
   return all;
 }
 
 WaitHistogram TrapTally::histogram() const {
   WaitHistogram sum;
-  for (const Lane& lane : lanes_) {
+  for (const CpuTally& cpu_tally : cpus_) {
     for (std::size_t n = 0; n < sum.waits.size(); ++n) {
-      sum.waits[n] += lane.waits[n].load(std::memory_order_relaxed);
+      sum.waits[n] += cpu_tally.waits[n].load(std::memory_order_relaxed);
     }
   }
   return sum;

@@ -2,7 +2,7 @@
 // begins when the shim reads the TSC, and ends when the host is done with the trap. The time of the
 // exception itself, before and after that, cannot be measured here.
 // Used by the dispatcher, which counts, by reports, and by the budget (budget.h). Threads: add() of
-// one CPU by one at a time, in its turn; everything else any.
+// one CPU by one at a time, under its firing lock; everything else any.
 // Fire context: add() yes; everything else no.
 #pragma once
 
@@ -31,19 +31,19 @@ struct CpuTraps {
 
 class TrapTally {
  public:
-  explicit TrapTally(unsigned cpus) : lanes_(cpus) {}
+  explicit TrapTally(unsigned cpus) : cpus_(cpus) {}
 
   void add(std::uint32_t cpu, std::uint64_t waited) {
-    Lane& lane = lanes_[cpu];
-    increase(lane.waits[std::bit_width(waited | 1) - 1], 1);
-    increase(lane.waited, waited);
+    CpuTally& cpu_tally = cpus_[cpu];
+    increase(cpu_tally.waits[std::bit_width(waited | 1) - 1], 1);
+    increase(cpu_tally.waited, waited);
   }
   std::vector<CpuTraps> by_cpu() const;
   WaitHistogram histogram() const;
 
  private:
   using Counter = std::atomic<std::uint64_t>;
-  struct alignas(64) Lane {
+  struct alignas(64) CpuTally {
     std::array<Counter, 64> waits{};
     Counter waited = 0;
   };
@@ -52,7 +52,7 @@ class TrapTally {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
 
-  std::vector<Lane> lanes_;
+  std::vector<CpuTally> cpus_;
 };
 
 }  // namespace ringside::providers

@@ -1,8 +1,8 @@
 // Passes the exits of a machine of our own, which come on the vCPUs' threads, to the parts that
 // fire: doorbells of traps, breakpoints without guest code, samples, events that only the host
-// sees. Several come at once; each firing takes its vCPU's turn. Used by the tracer if the machine
-// has exits() (Machine). Does not: decide which exits come (VcpuExits). Threads: the ExitSink's
-// calls on vCPUs' threads, the others on the session's. Fire context: begins here.
+// sees. Several come at once; each firing takes its vCPU's firing lock. Used by the tracer if the
+// machine has exits() (Machine). Does not: decide which exits come (VcpuExits). Threads: the
+// ExitSink's calls on vCPUs' threads, the others on the session's. Fire context: begins here.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class ExitChannel final : public vmm::ExitSink {
   ExitChannel& operator=(const ExitChannel&) = delete;
 
   /// From now on the machine tells us; until close(), which waits for calls under way, hence in
-  /// nobody's turn. Idempotent both.
+  /// no firing lock held. Idempotent both.
   void open(vmm::PausedMachine& machine);
   void close(vmm::PausedMachine& machine);
 

@@ -1,5 +1,5 @@
 // The costs on the host of the exit channel, from the ring to the answer, with `@ = count()`; of a
-// vm event with the same program; and of a turn alone.
+// vm event with the same program; and of a firing lock alone.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -58,7 +58,7 @@ void doorbell_to_answer(benchmark::State& state) {
 }
 BENCHMARK(doorbell_to_answer);
 
-/// Each vCPU rings on a thread of its own; with `one_lock`, as if firings took turns.
+/// Each vCPU rings on a thread of its own; with `one_lock`, as if one lock were for all.
 void doorbells(benchmark::State& state, bool one_lock) {
   static std::unique_ptr<Setup> setup;
   static BriefLock lock;
@@ -67,8 +67,8 @@ void doorbells(benchmark::State& state, bool one_lock) {
   vmm::FakeStoppedVcpu self(index);
   for (auto _ : state) {
     setup->guest.raise(index);
-    std::unique_lock<BriefLock> turn;
-    if (one_lock) turn = std::unique_lock(lock);
+    std::unique_lock<BriefLock> held;
+    if (one_lock) held = std::unique_lock(lock);
     setup->guest.channel.on_doorbell(self, index);
   }
   state.SetItemsProcessed(state.iterations());
@@ -88,7 +88,7 @@ BENCHMARK(event_counted);
 
 void uncontended_lock(benchmark::State& state) {
   BriefLock lock;
-  for (auto _ : state) const std::lock_guard turn(lock);
+  for (auto _ : state) const std::lock_guard lock(lock);
 }
 BENCHMARK(uncontended_lock);
 

@@ -99,7 +99,7 @@ void FireLoop::body() {
   Request request = Request::Wait;
   std::uint64_t now = 0;
   while (request != Request::Finish) {
-    if (turn(request, now)) {
+    if (do_what_is_due(request, now)) {
       wait_.busy();
     } else {
       rest(now);
@@ -108,8 +108,8 @@ void FireLoop::body() {
   serve_late_traps();
 }
 
-/// Everything that is due. Whether there was a trap.
-bool FireLoop::turn(Request& request, std::uint64_t& now) {
+/// Whether there was a trap.
+bool FireLoop::do_what_is_due(Request& request, std::uint64_t& now) {
   const bool busy = pass(own_share());
   now = monotonic_ns();
   const Request next = request_.load(std::memory_order_acquire);
@@ -154,7 +154,7 @@ void FireLoop::obey(Request request, std::uint64_t now) {
 void FireLoop::shut_gates() {
   timers_open_ = false;
   for (FireGate* gate : parts_.gates) gate->close();
-  parts_.sink.wait_for_turns();  // firings under way are over, and END is the last one
+  parts_.sink.wait_for_firings();  // firings under way are over, and END is the last one
   if (parts_.traps) parts_.traps->shim.deactivate();
   reach(Stage::Shut);
 }
@@ -185,7 +185,7 @@ void FireLoop::fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan,
   if (parts_.view.look_again) parts_.view.look_again();
   const std::uint32_t vcpu = parts_.sink.host_vcpu();
   const dif::FireRecord record{vcpu, parts_.clock.host_time(tsc), parts_.clock.wall_of_host(tsc)};
-  const std::lock_guard turn(parts_.sink.turn(vcpu));
+  const std::lock_guard lock(parts_.sink.firing_lock(vcpu));
   parts_.sink.fire(probe, record, host_);
 }
 

@@ -82,7 +82,7 @@ class FireLoop {
   enum class Stage : std::uint8_t { Starting, Begun, Shut, Closed };
 
   void body();
-  bool turn(Request& request, std::uint64_t& now);
+  bool do_what_is_due(Request& request, std::uint64_t& now);
   void change_timers(std::uint64_t now);
   bool pass(vmm::PollShare share);
   vmm::PollShare own_share() const;

@@ -114,7 +114,7 @@ TEST_F(ParallelFire, NothingFiresOnceTheGateIsClosedAndTurnsAreOver) {
       std::this_thread::yield();
     }
     guest_.dispatcher.close();
-    sink_.wait_for_turns();
+    sink_.wait_for_firings();
     add(engine_.take());
     closed = true;
   });

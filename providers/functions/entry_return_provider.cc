@@ -37,11 +37,11 @@ const ArgumentPlan* TypedPlans::plan(dif::ProbeId probe, const ArgumentPlan& bas
   return &plan;
 }
 
-std::uint32_t EntryReturnProvider::index_at(Place place) {
+std::uint32_t EntryReturnProvider::index_at(FunctionEnd place) {
   return static_cast<std::uint32_t>(place.function * 2) + (place.end == End::Return ? 1 : 0);
 }
 
-Probe EntryReturnProvider::probe(Place place) const {
+Probe EntryReturnProvider::probe(FunctionEnd place) const {
   const bool leaves = place.end == End::Return;
   dif::ProbeDescription name = function_name(place.function);
   name.provider = this->name();
@@ -49,16 +49,17 @@ Probe EntryReturnProvider::probe(Place place) const {
   return {id_at(index_at(place)), std::move(name)};
 }
 
-std::optional<EntryReturnProvider::Place> EntryReturnProvider::place_of(dif::ProbeId id) const {
+std::optional<EntryReturnProvider::FunctionEnd> EntryReturnProvider::place_of(
+    dif::ProbeId id) const {
   const auto index = index_of(id);
   if (!index) return std::nullopt;
-  return Place{*index / 2, *index % 2 == 0 ? End::Entry : End::Return};
+  return FunctionEnd{*index / 2, *index % 2 == 0 ? End::Entry : End::Return};
 }
 
 /// Those places of `functions` that the pattern's name wants.
 void EntryReturnProvider::for_each_end(const dif::ProbeDescription& pattern,
                                        const std::function<void(const VisitFunction&)>& functions,
-                                       const std::function<void(Place)>& visit) {
+                                       const std::function<void(FunctionEnd)>& visit) {
   const bool entry = dif::field_matches(pattern.name, "entry");
   const bool leave = dif::field_matches(pattern.name, "return");
   if (!entry && !leave) return;
@@ -69,13 +70,13 @@ void EntryReturnProvider::for_each_end(const dif::ProbeDescription& pattern,
 }
 
 void EntryReturnProvider::for_each_place(const dif::ProbeDescription& pattern,
-                                         const std::function<void(Place)>& visit) const {
+                                         const std::function<void(FunctionEnd)>& visit) const {
   for_each_end(
       pattern, [&](const VisitFunction& function) { for_each_function(pattern, function); }, visit);
 }
 
 /// Examines the place unless that is done; the error says why no probe stands there.
-Result<void> EntryReturnProvider::examine(Place place) {
+Result<void> EntryReturnProvider::examine(FunctionEnd place) {
   if (generation_ != points_.generation()) examined_.clear();
   generation_ = points_.generation();
   const std::uint32_t index = index_at(place);
@@ -84,14 +85,14 @@ Result<void> EntryReturnProvider::examine(Place place) {
   return {};
 }
 
-Result<std::vector<BoundSite>> EntryReturnProvider::take_sites(Place place) {
+Result<std::vector<BoundSite>> EntryReturnProvider::take_sites(FunctionEnd place) {
   TRY(examine(place));
   return std::move(examined_.extract(index_at(place)).mapped());
 }
 
 Result<void> EntryReturnProvider::provide(const dif::ProbeDescription& pattern,
                                           const Visitor& visit) {
-  for_each_place(pattern, [&](Place place) {
+  for_each_place(pattern, [&](FunctionEnd place) {
     if (examine(place)) visit(probe(place));
   });
   return {};
@@ -103,7 +104,7 @@ Result<void> EntryReturnProvider::provide_in(std::uint16_t module,
   const auto functions = [&](const VisitFunction& function) {
     for_each_late_function(module, pattern, function);
   };
-  for_each_end(pattern, functions, [&](Place place) {
+  for_each_end(pattern, functions, [&](FunctionEnd place) {
     if (examine(place)) visit(probe(place));
   });
   return {};
@@ -122,7 +123,7 @@ void EntryReturnProvider::forget_functions(std::size_t first, std::size_t count)
 
 Result<void> EntryReturnProvider::refusals(const dif::ProbeDescription& pattern,
                                            const RefusalVisitor& visit) {
-  for_each_place(pattern, [&](Place place) {
+  for_each_place(pattern, [&](FunctionEnd place) {
     const Result<void> fine = examine(place);
     if (!fine) visit({probe(place).name, fine.error().message});
   });

@@ -65,7 +65,7 @@ class EntryReturnProvider : public Provider {
 
  protected:
   enum class End : std::uint8_t { Entry, Return };
-  struct Place {
+  struct FunctionEnd {
     std::size_t function = 0;  // its index
     End end = End::Entry;
   };
@@ -87,9 +87,11 @@ class EntryReturnProvider : public Provider {
     (void)module, (void)pattern, (void)visit;
   }
   /// Where the probe stands; the error says why there is none.
-  virtual Result<std::vector<BoundSite>> find_sites(Place place) = 0;
+  virtual Result<std::vector<BoundSite>> find_sites(FunctionEnd place) = 0;
   /// Called before the probe is enabled: adds to the sites what matters only then.
-  virtual void complete(Place place, std::vector<BoundSite>& sites) { (void)place, (void)sites; }
+  virtual void complete(FunctionEnd place, std::vector<BoundSite>& sites) {
+    (void)place, (void)sites;
+  }
 
   /// The text of these functions is gone or has changed: their probes are not enabled any more, and
   /// their sites are forgotten.
@@ -98,19 +100,19 @@ class EntryReturnProvider : public Provider {
   ProbePoints& points() { return points_; }
   const ProbePoints& points() const { return points_; }
   /// Empty for an id of none of these functions.
-  std::optional<Place> place_of(dif::ProbeId id) const;
+  std::optional<FunctionEnd> place_of(dif::ProbeId id) const;
 
  private:
-  static std::uint32_t index_at(Place place);
-  Probe probe(Place place) const;
-  Result<void> examine(Place place);
-  Result<std::vector<BoundSite>> take_sites(Place place);
+  static std::uint32_t index_at(FunctionEnd place);
+  Probe probe(FunctionEnd place) const;
+  Result<void> examine(FunctionEnd place);
+  Result<std::vector<BoundSite>> take_sites(FunctionEnd place);
   using VisitFunction = std::function<void(std::size_t)>;
   static void for_each_end(const dif::ProbeDescription& pattern,
                            const std::function<void(const VisitFunction&)>& functions,
-                           const std::function<void(Place)>& visit);
+                           const std::function<void(FunctionEnd)>& visit);
   void for_each_place(const dif::ProbeDescription& pattern,
-                      const std::function<void(Place)>& visit) const;
+                      const std::function<void(FunctionEnd)>& visit) const;
 
   ProbePoints& points_;
   TypedPlans plans_;

@@ -145,7 +145,7 @@ void FbtProvider::for_each_function(const dif::ProbeDescription& asked,
   }
 }
 
-Result<std::vector<BoundSite>> FbtProvider::find_sites(Place place) {
+Result<std::vector<BoundSite>> FbtProvider::find_sites(FunctionEnd place) {
   const guest_linux::Symbol* const function = symbol_of(place);
   if (function == nullptr || !function->is_text()) {
     return fail(ErrorCode::NotFound, "there is no such function");
@@ -157,7 +157,7 @@ Result<std::vector<BoundSite>> FbtProvider::find_sites(Place place) {
   return place.end == End::Entry ? functions_.entry(*function) : functions_.exits(*function);
 }
 
-void FbtProvider::complete(Place place, std::vector<BoundSite>& sites) {
+void FbtProvider::complete(FunctionEnd place, std::vector<BoundSite>& sites) {
   if (place.end == End::Return) tail_calls_.follow(*symbol_of(place), sites);
 }
 

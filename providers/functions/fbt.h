@@ -47,8 +47,8 @@ class FbtProvider final : public EntryReturnProvider {
                          const std::function<void(std::size_t)>& visit) const override;
   void for_each_late_function(std::uint16_t module, const dif::ProbeDescription& pattern,
                               const std::function<void(std::size_t)>& visit) const override;
-  Result<std::vector<BoundSite>> find_sites(Place place) override;
-  void complete(Place place, std::vector<BoundSite>& sites) override;
+  Result<std::vector<BoundSite>> find_sites(FunctionEnd place) override;
+  void complete(FunctionEnd place, std::vector<BoundSite>& sites) override;
 
   /// A function of a module that came later.
   struct Late {
@@ -60,7 +60,9 @@ class FbtProvider final : public EntryReturnProvider {
   const Late* late(std::size_t function) const;
   std::string_view name_of(std::size_t function) const;
   const guest_linux::Symbol* symbol_at(std::size_t function) const;
-  const guest_linux::Symbol* symbol_of(Place place) const { return symbol_at(place.function); }
+  const guest_linux::Symbol* symbol_of(FunctionEnd place) const {
+    return symbol_at(place.function);
+  }
 
   guest_linux::Kernel& kernel_;
   FunctionProbes functions_;

@@ -76,7 +76,7 @@ void SyscallProvider::for_each_function(const dif::ProbeDescription& pattern,
   }
 }
 
-Result<std::vector<BoundSite>> SyscallProvider::find_sites(Place place) {
+Result<std::vector<BoundSite>> SyscallProvider::find_sites(FunctionEnd place) {
   const SystemCall& call = calls_[place.function];
   if (place.end == End::Return) {
     std::vector<BoundSite> sites = TRY(exits(call));

@@ -63,7 +63,7 @@ class SyscallProvider final : public EntryReturnProvider {
   dif::ProbeDescription function_name(std::size_t function) const override;
   void for_each_function(const dif::ProbeDescription& pattern,
                          const std::function<void(std::size_t)>& visit) const override;
-  Result<std::vector<BoundSite>> find_sites(Place place) override;
+  Result<std::vector<BoundSite>> find_sites(FunctionEnd place) override;
 
   Result<BoundSite> bound_entry(const SystemCall& call);
   Result<std::vector<BoundSite>> exits(const SystemCall& call);

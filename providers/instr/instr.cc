@@ -77,14 +77,15 @@ std::optional<std::uint32_t> InstrProvider::index_at(GuestVirt address) const {
   return range->first + static_cast<std::uint32_t>(address.offset_from(range->begin));
 }
 
-dif::ProbeDescription InstrProvider::name_of(const Place& place) const {
+dif::ProbeDescription InstrProvider::name_of(const ListedInstruction& place) const {
   const std::uint64_t offset = place.instruction.address.offset_from(place.function->address);
   return {std::string(name()), kernel_.symbols().modules()[place.function->module].name,
           std::string(place.function->name), name_at(place.instruction.kind, offset)};
 }
 
 Result<void> InstrProvider::add_places(const dif::ProbeDescription& pattern, const Symbol& function,
-                                       const Trouble& trouble, std::vector<Place>& out) const {
+                                       const Trouble& trouble,
+                                       std::vector<ListedInstruction>& out) const {
   const auto list = list_instructions(text_, kernel_.symbols(), function);
   if (!list) {
     trouble(function, list.error().message);
@@ -94,7 +95,7 @@ Result<void> InstrProvider::add_places(const dif::ProbeDescription& pattern, con
     const std::uint64_t offset = one.address.offset_from(function.address);
     if (!dif::field_matches(pattern.name, name_at(one.kind, offset))) continue;
     if (!index_at(one.address)) continue;  // of a module for which there are no ids
-    Place place{one, &function, {}};
+    ListedInstruction place{one, &function, {}};
     const bool of_head = list->ftrace && one.address < list->ftrace->end;
     if (of_head) place.stands_at = list->ftrace->end;
     out.push_back(place);
@@ -111,9 +112,9 @@ Result<void> InstrProvider::add_places(const dif::ProbeDescription& pattern, con
 
 /// All places that match, refused or not, once each: of a function with several names, the first
 /// that matches.
-Result<std::vector<InstrProvider::Place>> InstrProvider::places(
+Result<std::vector<InstrProvider::ListedInstruction>> InstrProvider::places(
     const dif::ProbeDescription& pattern, const Trouble& trouble) const {
-  std::vector<Place> out;
+  std::vector<ListedInstruction> out;
   // A user who asks for all probes does not mean a whole kernel's instructions.
   if (pattern.provider != name()) return out;
   const auto symbols = kernel_.symbols().symbols();
@@ -134,8 +135,9 @@ Result<void> InstrProvider::provide(const dif::ProbeDescription& pattern, const 
   return {};
 }
 
-void InstrProvider::visit_probes(const std::vector<Place>& places, const Visitor& visit) {
-  for (const Place& place : places) {
+void InstrProvider::visit_probes(const std::vector<ListedInstruction>& places,
+                                 const Visitor& visit) {
+  for (const ListedInstruction& place : places) {
     if (examine(place)) visit({id_at(*index_at(place.instruction.address)), name_of(place)});
   }
 }
@@ -157,7 +159,7 @@ Result<void> InstrProvider::refusals(const dif::ProbeDescription& pattern,
     return {};
   }
   for (const Refusal& function : functions) visit(function);
-  for (const Place& place : *found) {
+  for (const ListedInstruction& place : *found) {
     const Result<void> fine = examine(place);
     if (!fine) visit({name_of(place), fine.error().message});
   }
@@ -212,7 +214,7 @@ Result<void> InstrProvider::provide_in(std::uint16_t module, const dif::ProbeDes
   if (pattern.provider != name() || !late_.contains(module)) return {};
   if (!dif::field_matches(pattern.module, table.modules()[module].name)) return {};
   const auto ignore = [](const Symbol&, const std::string&) {};
-  std::vector<Place> found;
+  std::vector<ListedInstruction> found;
   std::optional<GuestVirt> previous;
   for (const Symbol& function : table.late(module)) {
     if (!function.is_text() || !dif::field_matches(pattern.function, function.name)) continue;
@@ -263,7 +265,7 @@ std::optional<GuestVirt> InstrProvider::address_of(dif::ProbeId id) const {
   return range->begin.wrapping_add(*index - range->first);
 }
 
-std::optional<InstrProvider::Place> InstrProvider::place_of(dif::ProbeId id) const {
+std::optional<InstrProvider::ListedInstruction> InstrProvider::place_of(dif::ProbeId id) const {
   const auto at = address_of(id);
   if (!at) return std::nullopt;
   const GuestVirt address = *at;
@@ -272,13 +274,13 @@ std::optional<InstrProvider::Place> InstrProvider::place_of(dif::ProbeId id) con
   const auto list = list_instructions(text_, kernel_.symbols(), *function);
   const Operation* const found = list ? covering(*list, address) : nullptr;
   if (found == nullptr || found->address != address) return std::nullopt;
-  Place place{*found, function, {}};
+  ListedInstruction place{*found, function, {}};
   if (list->ftrace && address < list->ftrace->end) place.stands_at = list->ftrace->end;
   return place;
 }
 
 /// Unless that is done; the error says why no probe stands there.
-Result<void> InstrProvider::examine(const Place& place) {
+Result<void> InstrProvider::examine(const ListedInstruction& place) {
   if (generation_ != points_.generation()) examined_.clear();
   generation_ = points_.generation();
   const GuestVirt address = place.instruction.address;
@@ -289,7 +291,7 @@ Result<void> InstrProvider::examine(const Place& place) {
     TRY(check_entered_once(text_, kernel_.symbols(), *place.function, stand));
   }
   examined_.emplace(address.raw(),
-                    ExaminedPlace{site, place.instruction, place.stands_at.has_value()});
+                    ExaminedInstruction{site, place.instruction, place.stands_at.has_value()});
   return {};
 }
 
@@ -300,8 +302,8 @@ Result<std::optional<Probe>> InstrProvider::by_id(dif::ProbeId id) {
 }
 
 /// The pointer is good until the next examination.
-Result<const InstrProvider::ExaminedPlace*> InstrProvider::examined(dif::ProbeId id,
-                                                                    GuestVirt address) {
+Result<const InstrProvider::ExaminedInstruction*> InstrProvider::examined(dif::ProbeId id,
+                                                                          GuestVirt address) {
   const bool known = generation_ == points_.generation() && examined_.contains(address.raw());
   if (!known) {
     const auto place = place_of(id);
@@ -315,7 +317,7 @@ Result<void> InstrProvider::enable(const Probe& probe) {
   if (enabled_.contains(probe.id.value)) return {};
   const auto address = address_of(probe.id);
   if (!address) return no_such_probe();
-  const ExaminedPlace& place = *TRY(examined(probe.id, *address));
+  const ExaminedInstruction& place = *TRY(examined(probe.id, *address));
   const InstructionPlan plan =
       place.is_beside ? plans_.plan_for_place(*address) : plans_.plan_for(place.operation);
   Binding binding;

@@ -60,7 +60,7 @@ class InstrProvider final : public Provider {
     std::uint32_t size = 0, first = 0;
     bool is_gone = false;  // another module's text lies there now
   };
-  struct Place {
+  struct ListedInstruction {
     disasm::Operation instruction;
     const guest_linux::Symbol* function = nullptr;
     /// Where the probe stands, if not on the instruction itself.
@@ -69,25 +69,25 @@ class InstrProvider final : public Provider {
   /// A function that cannot be listed, or not to its end.
   using Trouble = std::function<void(const guest_linux::Symbol&, const std::string&)>;
 
-  Result<std::vector<Place>> places(const dif::ProbeDescription& pattern,
-                                    const Trouble& trouble) const;
+  Result<std::vector<ListedInstruction>> places(const dif::ProbeDescription& pattern,
+                                                const Trouble& trouble) const;
   Result<void> add_places(const dif::ProbeDescription& pattern, const guest_linux::Symbol& function,
-                          const Trouble& trouble, std::vector<Place>& out) const;
+                          const Trouble& trouble, std::vector<ListedInstruction>& out) const;
   /// Visits the places that are not refused.
-  void visit_probes(const std::vector<Place>& places, const Visitor& visit);
-  std::optional<Place> place_of(dif::ProbeId id) const;
+  void visit_probes(const std::vector<ListedInstruction>& places, const Visitor& visit);
+  std::optional<ListedInstruction> place_of(dif::ProbeId id) const;
   void add_range(const guest_linux::Module& module, std::uint32_t size);
   void forget(const Range& range);
   std::optional<std::uint32_t> index_at(GuestVirt address) const;
-  dif::ProbeDescription name_of(const Place& place) const;
+  dif::ProbeDescription name_of(const ListedInstruction& place) const;
   /// A place that a probe may have, and its instruction.
-  struct ExaminedPlace {
+  struct ExaminedInstruction {
     ProbeSite site;
     disasm::Operation operation;
     bool is_beside = false;  // it stands after the instruction, which does nothing
   };
-  Result<void> examine(const Place& place);
-  Result<const ExaminedPlace*> examined(dif::ProbeId id, GuestVirt address);
+  Result<void> examine(const ListedInstruction& place);
+  Result<const ExaminedInstruction*> examined(dif::ProbeId id, GuestVirt address);
   std::optional<GuestVirt> address_of(dif::ProbeId id) const;
   std::string why_none(const dif::ProbeDescription& pattern) const;
   std::string why_no_instruction(const guest_linux::Symbol& function, std::string_view name) const;
@@ -99,8 +99,8 @@ class InstrProvider final : public Provider {
   std::map<std::uint16_t, std::size_t> late_;  // in ranges_, by the module's index
   std::uint32_t ids_ = 0, first_late_ = 0;
   PlanPool plans_;
-  std::unordered_map<std::uint64_t, ExaminedPlace> examined_;  // by the instruction's address
-  std::uint64_t generation_ = 0;                               // that those are of
+  std::unordered_map<std::uint64_t, ExaminedInstruction> examined_;  // by the instruction's address
+  std::uint64_t generation_ = 0;                                     // that those are of
   std::unordered_set<std::uint32_t> enabled_;
 };
 

@@ -45,7 +45,7 @@ void VcpuSampler::pause_and_fire(const EnabledTimer& timer, std::uint64_t late) 
     if (!registers) continue;
     const Seen seen = look_at(*registers, vcpu);
     {
-      const std::lock_guard turn(sink_.turn(seen.place.cpu));
+      const std::lock_guard lock(sink_.firing_lock(seen.place.cpu));
       fire(timer, seen, moment);
     }
     sink_.settle(seen.place.cpu);
@@ -69,7 +69,7 @@ void VcpuSampler::forget(std::span<const dif::ProbeId> probes) {
       if (std::ranges::find(probes, asked.timer.probe) != probes.end()) asked = {};
     }
   }
-  sink_.wait_for_turns();
+  sink_.wait_for_firings();
 }
 
 /// Whether the same probe was asked for once more: then the later one is the sample.
@@ -95,8 +95,8 @@ VcpuSampler::Due VcpuSampler::take_due(unsigned vcpu, std::uint64_t tag) {
   return due;
 }
 
-/// The turn begins before the look at what is due: a probe that is forgotten fires no more once
-/// each turn was free.
+/// The lock is taken before the look at what is due: a probe that is forgotten fires no more once
+/// each lock was free.
 void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
   const unsigned index = vcpu.index();
   if (index >= answered_.size()) return;
@@ -107,7 +107,7 @@ void VcpuSampler::on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag) {
 
 void VcpuSampler::fire_due(vmm::StoppedVcpu& vcpu, const Seen& seen, std::uint64_t tag) {
   const dif::FireScope scope;
-  const std::lock_guard turn(sink_.turn(seen.place.cpu));
+  const std::lock_guard lock(sink_.firing_lock(seen.place.cpu));
   if (!open_.load(std::memory_order_acquire)) return;
   const Due due = take_due(vcpu.index(), tag);
   for (const Asked& asked : std::span(due.asked).first(due.count)) {

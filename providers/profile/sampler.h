@@ -5,7 +5,7 @@
 // fires on its own thread, and goes on; no vCPU waits for another. In both ways the vCPU stands
 // still while it fires, so pid, execname and memory are those of that moment. A CPU that Linux has
 // taken offline has no samples. Fire context: yes, but for the pause itself (a request to the
-// machine's owner, in nobody's turn).
+// machine's owner, with no firing lock held).
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class VcpuSampler final : public FireGate {
   /// `late`: how many ns after its time. Fire thread.
   void sample(const EnabledTimer& timer, std::uint64_t late);
   /// Samples that were asked for these probes and have not fired yet never will. When it returns no
-  /// firing of theirs is under way; so in nobody's turn.
+  /// firing of theirs is under way; so with no firing lock held.
   void forget(std::span<const dif::ProbeId> probes);
   /// A vCPU came out for a sample. On its thread.
   void on_sample(vmm::StoppedVcpu& vcpu, std::uint64_t tag);
@@ -72,7 +72,7 @@ class VcpuSampler final : public FireGate {
   void kick(const EnabledTimer& timer, std::uint64_t late);
   Due take_due(unsigned vcpu, std::uint64_t tag);
   bool asked_again(dif::ProbeId probe, std::uint64_t after, std::uint64_t last) const;
-  /// The sample of a vCPU that stands still, in its turn.
+  /// The sample of a vCPU that stands still, under its firing lock.
   struct Seen {
     Registers registers;
     CpuPlace place;

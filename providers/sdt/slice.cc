@@ -51,10 +51,10 @@ class Slice::Preparation {
 
  private:
   /// An instruction of the tracepoint's function, or of one that is called.
-  struct Place {
+  struct InstructionAt {
     const FunctionFlow* flow;
     FunctionFlow::Index index;  // kNone: elsewhere
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const InstructionAt&) const = default;
   };
 
   tl::unexpected<Error> refuse(std::string why) const {
@@ -64,10 +64,10 @@ class Slice::Preparation {
     return refuse(
         fmt::format("its arguments need {} at {}", why, source_.kernel.symbols().describe(at)));
   }
-  bool is_called(const Place& place) const { return place.flow != &source_.flow; }
+  bool is_called(const InstructionAt& place) const { return place.flow != &source_.flow; }
 
   /// The step of this instruction, which is added if there is none yet.
-  std::uint32_t step_of(const Place& place) {
+  std::uint32_t step_of(const InstructionAt& place) {
     const auto [known, is_new] =
         known_.try_emplace(place, static_cast<std::uint32_t>(slice_.steps_.size()));
     if (is_new) {
@@ -78,7 +78,7 @@ class Slice::Preparation {
   }
 
   Result<void> add(std::size_t n) {
-    const Place place = places_[n];
+    const InstructionAt place = places_[n];
     if (places_.size() > kLongestSlice) return refuse("the code after it is too long");
     Step step;
     const bool is_elsewhere = place.index == FunctionFlow::kNone;
@@ -104,7 +104,7 @@ class Slice::Preparation {
   }
 
   /// Its own labels are taken, as they are when it is on.
-  void add_label(const Place& place, const FunctionFlow::Node& node, Step& step) {
+  void add_label(const InstructionAt& place, const FunctionFlow::Node& node, Step& step) {
     step.jump = step_of({place.flow, node.jump});
     if (node.key == source_.tracepoint.key) {
       slice_.has_own_label_ = true;
@@ -117,7 +117,8 @@ class Slice::Preparation {
     }
   }
 
-  Result<void> add_instruction(const Place& place, const FunctionFlow::Node& node, Step& step) {
+  Result<void> add_instruction(const InstructionAt& place, const FunctionFlow::Node& node,
+                               Step& step) {
     if (node.in.flow == Flow::Stop && node.next != FunctionFlow::kNone) {
       step.next = step_of({place.flow, node.next});  // a warning, which the kernel passes
       return {};
@@ -170,9 +171,9 @@ class Slice::Preparation {
         names, [](const auto& one) { return std::ranges::find(kNames, one.name) != kNames.end(); });
   }
   /// The first instruction of a function that can be evaluated, as it seems.
-  Result<Place> called(const Operation& in) {
+  Result<InstructionAt> called(const Operation& in) {
     const auto known = std::ranges::find(called_, in.target, &Called::at);
-    if (known != called_.end()) return Place{&known->flow, known->flow.at(in.target)};
+    if (known != called_.end()) return InstructionAt{&known->flow, known->flow.at(in.target)};
     const std::string text =
         fmt::format("a call of {}", source_.kernel.symbols().describe(in.target));
     const guest_linux::Symbol* const function = source_.kernel.symbols().at(in.target);
@@ -182,7 +183,7 @@ class Slice::Preparation {
     auto flow = FunctionFlow::read(source_.text, source_.kernel, in.target);
     if (!flow) return refuse(in.address, text);
     called_.push_back({in.target, std::move(*flow)});
-    return Place{&called_.back().flow, called_.back().flow.at(in.target)};
+    return InstructionAt{&called_.back().flow, called_.back().flow.at(in.target)};
   }
   bool is_call_of_functions(GuestVirt at) const {
     for (const auto& site : Kernel::sites_from(source_.kernel.patched_sites(), at)) {
@@ -198,8 +199,8 @@ class Slice::Preparation {
   };
   const Source& source_;
   Slice slice_;
-  std::vector<Place> places_;  // of the steps
-  std::map<Place, std::uint32_t> known_;
+  std::vector<InstructionAt> places_;  // of the steps
+  std::map<InstructionAt, std::uint32_t> known_;
   std::deque<Called> called_;
 };
 

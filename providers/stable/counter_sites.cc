@@ -130,7 +130,7 @@ void CounterSites::find_sites(const guest_linux::Module& module) {
       if (!may_begin(bytes) || sites_->size() == kMostSites) continue;
       const GuestVirt at = begin.wrapping_add(n);
       if (const auto in = disasm::decode_operation(bytes, at); in && in->adds_to_memory())
-        sites_->push_back({at, *in, Place::Unknown});
+        sites_->push_back({at, *in, Boundary::Unknown});
     }
   }
 }
@@ -159,12 +159,12 @@ bool CounterSites::may_add_to(const Site& site, const Counter& counter) {
   return displacement >= counter.array && displacement <= counter.at;
 }
 
-CounterSites::Place CounterSites::place_of(GuestVirt at) const {
+CounterSites::Boundary CounterSites::boundary_at(GuestVirt at) const {
   const auto* const function = kernel_.symbols().at(at);
-  if (function == nullptr || !function->is_text()) return Place::None;
+  if (function == nullptr || !function->is_text()) return Boundary::None;
   const auto begins = has_instruction(text_, kernel_.symbols(), *function, at);
-  if (!begins) return Place::NotListed;
-  return *begins ? Place::Instruction : Place::None;
+  if (!begins) return Boundary::NotListed;
+  return *begins ? Boundary::Instruction : Boundary::None;
 }
 
 Result<std::vector<BoundSite>> CounterSites::sites_of(std::string_view name) {
@@ -174,13 +174,13 @@ Result<std::vector<BoundSite>> CounterSites::sites_of(std::string_view name) {
   std::vector<BoundSite> out;
   for (Site& site : sites()) {
     if (!may_add_to(site, wanted)) continue;
-    if (site.place == Place::Unknown) site.place = place_of(site.at);
+    if (site.boundary == Boundary::Unknown) site.boundary = boundary_at(site.at);
     const auto* const function = kernel_.symbols().at(site.at);
     // Functions without an ftrace site are the kernel's lowest ones, which have no struct net, and
     // neither have those that trace MSRs: on 7.2 a tracepoint counts its readers.
-    const bool is_low =
-        site.place == Place::NotListed || (function && function->name.starts_with("do_trace_"));
-    if (site.place == Place::None || (is_low && wanted.is_by_pointer)) continue;
+    const bool is_low = site.boundary == Boundary::NotListed ||
+                        (function && function->name.starts_with("do_trace_"));
+    if (site.boundary == Boundary::None || (is_low && wanted.is_by_pointer)) continue;
     if (moves != nullptr && function == moves) continue;
     BoundSite bound{TRY(points_.examine(site.at, SitePolicy::Normal)), {}};
     bound.binding.at_function_edge = false;  // stacks begin with the instruction's own frame

@@ -48,11 +48,11 @@ class CounterSites {
     bool is_by_pointer = false;  // code has the array's place in a register
   };
   /// The bytes may be inside of another instruction: known when it is looked at.
-  enum class Place : std::uint8_t { Unknown, Instruction, None, NotListed };
+  enum class Boundary : std::uint8_t { Unknown, Instruction, None, NotListed };
   struct Site {
     GuestVirt at;
     disasm::Operation adds;
-    Place place = Place::Unknown;
+    Boundary boundary = Boundary::Unknown;
   };
   class Adds final : public TrapFilter {
    public:
@@ -69,7 +69,7 @@ class CounterSites {
   Result<std::uint64_t> array_by_pointer(const guest_linux::Symbol& symbol,
                                          std::string_view members) const;
   static bool may_add_to(const Site& site, const Counter& counter);
-  Place place_of(GuestVirt at) const;
+  Boundary boundary_at(GuestVirt at) const;
   std::vector<Site>& sites();
   void find_sites(const guest_linux::Module& module);
 

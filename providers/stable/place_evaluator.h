@@ -2,8 +2,8 @@
 // remember. It has an evaluator of its own for each CPU, because an argument is asked for while the
 // firing's own evaluator runs. The DIF may use the place's arguments, the built-in variables of the
 // guest and its memory; no variables of D and no strings.
-// Shared by the stable providers. Threads: any; of one CPU one at a time, which holds its turn.
-// Fire context: evaluate().
+// Shared by the stable providers. Threads: any; of one CPU one at a time, which holds its firing
+// lock. Fire context: evaluate().
 #pragma once
 
 #include <memory>

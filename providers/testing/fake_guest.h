@@ -160,9 +160,9 @@ struct Firing {
 
 class RecordingSink final : public ProbeSink {
  public:
-  BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
-  void wait_for_turns() override {
-    for (BriefLock& turn : turns_) const std::lock_guard waited(turn);
+  BriefLock& firing_lock(std::uint32_t vcpu) override { return firing_locks_.at(vcpu); }
+  void wait_for_firings() override {
+    for (BriefLock& lock : firing_locks_) const std::lock_guard waited(lock);
   }
   void fire(dif::ProbeId probe, const dif::FireRecord& record,
             const dif::GuestContext& guest) override {
@@ -191,16 +191,16 @@ class RecordingSink final : public ProbeSink {
   std::atomic<unsigned> fired = 0;  // to watch from another thread
 
  private:
-  std::array<BriefLock, 256> turns_;
+  std::array<BriefLock, 256> firing_locks_;
   std::mutex lock_;
 };
 
 /// Counts how often each probe fired on each of two vCPUs; probes are told apart by 6 bits.
 class CountingSink final : public ProbeSink {
  public:
-  BriefLock& turn(std::uint32_t vcpu) override { return turns_.at(vcpu); }
-  void wait_for_turns() override {
-    for (BriefLock& turn : turns_) const std::lock_guard waited(turn);
+  BriefLock& firing_lock(std::uint32_t vcpu) override { return firing_locks_.at(vcpu); }
+  void wait_for_firings() override {
+    for (BriefLock& lock : firing_locks_) const std::lock_guard waited(lock);
   }
   void fire(dif::ProbeId probe, const dif::FireRecord& record, const dif::GuestContext&) override {
     ++fired_.at(probe.value % kProbes)[record.vcpu];
@@ -215,7 +215,7 @@ class CountingSink final : public ProbeSink {
  private:
   static constexpr std::uint32_t kProbes = 64;
   static constexpr unsigned kVcpus = 2;
-  std::array<BriefLock, kVcpus> turns_;
+  std::array<BriefLock, kVcpus> firing_locks_;
   std::array<std::array<std::atomic<std::uint64_t>, kVcpus>, kProbes> fired_{};
 };
 

@@ -63,7 +63,7 @@ Result<void> KprobeWatch::watch_end() {
 }
 
 void KprobeWatch::add_to(vmm::TrapHandlers& handlers) {
-  for (const Place& reader : readers_) handlers.add(reader.address, *this);
+  for (const Reader& reader : readers_) handlers.add(reader.address, *this);
   for (const GuestVirt end : ends_) handlers.add(end, *this);
 }
 
@@ -73,13 +73,13 @@ void KprobeWatch::on_trap(const vmm::Trap& trap) {
     step_back();
     return;
   }
-  const auto place = std::ranges::find(readers_, trap.address, &Place::address);
+  const auto place = std::ranges::find(readers_, trap.address, &Reader::address);
   if (place != readers_.end()) step_aside(trap, *place);
 }
 
 /// An int3 that cannot be restored stays: then the guest's kernel refuses its kprobe, or we are
 /// told at the end that the machine is gone.
-void KprobeWatch::step_aside(const vmm::Trap& trap, const Place& place) {
+void KprobeWatch::step_aside(const vmm::Trap& trap, const Reader& place) {
   const GuestVirt argument(trap.registers.*arch::kArgumentRegisters[0]);
   const GuestVirt kprobe = argument.wrapping_add(place.kprobe_at);
   const std::lock_guard lock(lock_);

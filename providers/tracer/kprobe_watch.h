@@ -52,20 +52,20 @@ class KprobeWatch final : public vmm::TrapWatch {
   Away take_away();
 
  private:
-  struct Place {
+  struct Reader {
     GuestVirt address;
     std::uint32_t kprobe_at = 0;  // where in what the first argument points to
   };
   Result<void> watch_reader(const char* function, std::uint32_t kprobe_at);
   Result<void> watch_end();
-  void step_aside(const vmm::Trap& trap, const Place& place);
+  void step_aside(const vmm::Trap& trap, const Reader& place);
   void step_back();
   bool may_step_back();
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   TrapPointTable& table_;
-  std::vector<Place> readers_;
+  std::vector<Reader> readers_;
   std::vector<GuestVirt> ends_;
   std::uint32_t addr_at_ = 0;  // of `addr` in struct kprobe
 

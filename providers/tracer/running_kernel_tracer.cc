@@ -142,8 +142,9 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   /// No firing may follow a stack meanwhile.
   template <class Change>
   void change_stack_tables(Change change) {
-    std::vector<std::unique_lock<BriefLock>> turns;
-    for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu) turns.emplace_back(sink_.turn(vcpu));
+    std::vector<std::unique_lock<BriefLock>> locks;
+    for (unsigned vcpu = 0; vcpu < contexts_.size(); ++vcpu)
+      locks.emplace_back(sink_.firing_lock(vcpu));
     change();
   }
 

@@ -372,7 +372,7 @@ Result<void> LiveTracer::remove_probes(std::span<const Probe> probes) {
   for (const Probe& probe : probes) ids.push_back(probe.id);
   let_host_probes_fire();
   if (trace_->machine()) trace_->machine()->sampler().forget(ids);
-  trace_->sink().wait_for_turns();
+  trace_->sink().wait_for_firings();
   auto done = trace_->kernel() ? trace_->kernel()->remove(ids) : Result<void>();
   if (trace_->machine()) TRY(trace_->machine()->stop_listening());
   return done;

@@ -47,11 +47,12 @@ void VmDispatcher::store(const EventTable& table) {
   }
 }
 
-/// Turns that begin after the wait see the new words: they are taken and given up in order.
+/// Firings that begin after the wait see the new words: their locks are taken and given up in
+/// order.
 void VmDispatcher::set_events(const EventTable& table) {
   if (table == table_) return;
   store(table);
-  sink_.wait_for_turns();
+  sink_.wait_for_firings();
 }
 
 dif::ProbeId VmDispatcher::probe_of(const vmm::VcpuEvent& event) const {
@@ -74,7 +75,7 @@ VmDispatcher::AfterFiring VmDispatcher::fire(vmm::StoppedVcpu& vcpu, const vmm::
   facts[kReasonFact] = event.reason;
   const std::uint64_t tsc = host_tsc();
   const std::uint64_t time = clock_.trap_time(vcpu.guest_tsc(), tsc);
-  const std::lock_guard turn(sink_.turn(index));
+  const std::lock_guard lock(sink_.firing_lock(index));
   if (!open_.load(std::memory_order_acquire)) return AfterFiring::Resume;
   const dif::ProbeId probe = probe_of(event);
   if (probe == kNone) return AfterFiring::Resume;

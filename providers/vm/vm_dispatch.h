@@ -1,8 +1,8 @@
 // Passes events that the host sees of a vCPU (an exit, a port, an MSR) to the probe of the provider
 // `vm`. There is at most one probe for each kind of event, and for exits one for each reason. The
-// probes may change while events come: an event looks its probe up in the vCPU's turn. Once
-// set_events() has returned, the old probes do not fire any more. Nothing fires before open() or
-// after close(). Fire context: on_event() and wants() yes; everything else no.
+// probes may change while events come: an event looks its probe up under the vCPU's firing lock.
+// Once set_events() has returned, the old probes do not fire any more. Nothing fires before open()
+// or after close(). Fire context: on_event() and wants() yes; everything else no.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ class VmDispatcher final : public FireGate {
                const EventTable& first);
 
   /// From now on events fire these probes and no others. When it returns, no firing of an old probe
-  /// is under way, so do not call it while you hold a turn. One thread at a time.
+  /// is under way, so do not call it while you hold a firing lock. One thread at a time.
   void set_events(const EventTable& table);
   const EventTable& table() const { return table_; }
 

@@ -32,7 +32,7 @@ bool MailboxCopier::look(const ShimRegion& region, unsigned mailboxes,
       std::span(mailboxes_).first(std::size_t{mailboxes} * (SHIM_HEAD_SIZE + SHIM_BOX_SIZE))};
   std::ranges::copy(also, parts.begin() + 1);
   const std::size_t own = 1 + also.size();
-  // Each vCPU may read its own places, and has its turn once in a round.
+  // Each vCPU may read its own places, and does so once in a round.
   const std::span<const GuestMemory::Part> ahead = reads_.parts(2 * mailboxes);
   std::ranges::copy(ahead, parts.begin() + static_cast<std::ptrdiff_t>(own));
 

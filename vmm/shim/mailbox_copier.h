@@ -48,7 +48,7 @@ class MailboxCopier {
   explicit MailboxCopier(const GuestMemory& memory) : reads_(memory) {}
 
   /// Held by the one thread that looks.
-  std::mutex& turn() { return turn_; }
+  std::mutex& lock() { return lock_; }
   /// Whether the next look will find something, as the last ones did.
   bool expects_traps() const { return in_vain_ < kInVain; }
   /// Until the time for that look.
@@ -67,7 +67,7 @@ class MailboxCopier {
  private:
   static constexpr unsigned kInVain = 4;
 
-  std::mutex turn_;
+  std::mutex lock_;
   CopyPace pace_;
   unsigned in_vain_ = kInVain;  // looks since one that found something
   Clock::time_point began_, answered_;

@@ -42,8 +42,8 @@ unsigned MailboxPoller::poll(const TrapHandlers& handlers, PollShare share) {
   const Pass pass{share, usual, full ? SHIM_MAILBOXES : usual};
   if (share.index < looks_.size()) {
     MailboxCopier& looks = *looks_[share.index];
-    const std::unique_lock turn(looks.turn(), std::try_to_lock);
-    if (turn.owns_lock()) return poll_ahead(handlers, pass, looks);
+    const std::unique_lock lock(looks.lock(), std::try_to_lock);
+    if (lock.owns_lock()) return poll_ahead(handlers, pass, looks);
   }
   return poll_heads(handlers, pass);
 }

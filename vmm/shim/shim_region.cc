@@ -68,7 +68,7 @@ std::uint64_t ShimRegion::load_copy(std::uint64_t offset) const {
 
 bool ShimRegion::replace(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
   if (mapped_ == nullptr) [[unlikely]] {
-    const std::lock_guard turn(copy_turn_);
+    const std::lock_guard lock(copy_lock_);
     return replace_copy(offset, expected, desired);
   }
   if (ended_.load(std::memory_order_relaxed)) return false;
@@ -76,7 +76,7 @@ bool ShimRegion::replace(std::uint64_t offset, std::uint64_t& expected, std::uin
                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/// In its turn.
+/// Under copy_lock_.
 bool ShimRegion::replace_copy(std::uint64_t offset, std::uint64_t& expected,
                               std::uint64_t desired) {
   if (ended_.load(std::memory_order_relaxed)) return false;
@@ -93,14 +93,14 @@ bool ShimRegion::replace_after_look(std::uint64_t offset, std::uint64_t& expecte
                                     std::chrono::steady_clock::time_point looked) {
   if (mapped_ != nullptr) [[likely]]
     return replace(offset, expected, desired);
-  const std::lock_guard turn(copy_turn_);
+  const std::lock_guard lock(copy_lock_);
   const bool just_past = std::chrono::steady_clock::now() - looked < kJustPast;
   if (!just_past) return replace_copy(offset, expected, desired);
   return !ended_.load(std::memory_order_relaxed) && memory_.store64(at(offset), desired);
 }
 
 bool ShimRegion::end_with(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired) {
-  const std::lock_guard turn(copy_turn_);
+  const std::lock_guard lock(copy_lock_);
   const bool done = mapped_ == nullptr ? replace_copy(offset, expected, desired)
                                        : __atomic_compare_exchange_n(
                                              word(offset), &expected, desired, /*weak=*/false,

@@ -115,7 +115,7 @@ class ShimRegion {
   GuestPhys place_;
   std::uint64_t size_, data_;
   std::byte* mapped_;    // null: by copies
-  BriefLock copy_turn_;  // one look and write at a time
+  BriefLock copy_lock_;  // one look and write at a time
   std::atomic<bool> ended_{false};
 };
 

@@ -308,9 +308,10 @@ Result<void> check_entered_once(const GuestReader& text, const SymbolTable& symb
   FunctionSweep sweep(text, symbols, function, at);
   TRY(sweep.run());
   if (!sweep.found_watched()) return {};
-  return fail(ErrorCode::Unsupported,
-              fmt::format("{} begins with a loop: its first instruction also runs at every turn",
-                          function.name));
+  return fail(
+      ErrorCode::Unsupported,
+      fmt::format("{} begins with a loop: its first instruction also runs in every iteration",
+                  function.name));
 }
 
 GuestVirt after_landing_pad(const GuestReader& text, const Symbol& function) {
