@@ -68,6 +68,36 @@ TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {
   EXPECT_FALSE(table.find(key(first)));
 }
 
+TEST(DynamicTable, MemoryFreedInSeveralPassesIsAllUsableAgain) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  for (std::uint64_t i = 0; i < added; i += 2) table.erase(key(i));
+  clean_all(table);
+  for (std::uint64_t i = 1; i < added; i += 2) table.erase(key(i));
+  clean_all(table);
+
+  for (std::uint64_t i = 0; i < added; ++i) EXPECT_TRUE(table.find_or_add(key(i), 8)) << i;
+}
+
+TEST(DynamicTable, EachElementHasTheRoomThatItAskedFor) {
+  DynamicTable table(1 << 20);
+  std::uint64_t next = 0;
+  std::set<std::pair<std::size_t, std::size_t>> taken;  // from, to
+  for (const std::size_t size : {1, 8, 24, 40, 60, 100, 150, 200, 300, 500, 900, 2000, 4000}) {
+    for (int n = 0; n < 3; ++n) {
+      const auto at = table.find_or_add(key(++next), size);
+      ASSERT_TRUE(at) << size;
+      taken.emplace(*at, *at + size);
+    }
+  }
+  std::size_t end = 0;
+  for (const auto& [from, to] : taken) {
+    EXPECT_GE(from, end) << "two elements overlap";
+    end = to;
+  }
+}
+
 TEST(DynamicTable, ReusedMemoryIsZero) {
   DynamicTable table(4096);
   const std::uint64_t one = 1, two = 2;

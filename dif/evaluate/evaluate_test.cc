@@ -230,7 +230,11 @@ TEST_F(EvaluatorTest, StringsCompareByTextWhereverTheyLie) {
     return evaluator.evaluate(whole.clauses[0].actions[0].arguments[0]);
   };
   EXPECT_EQ(compare(kAddress, Opcode::Be), 1u);
+  EXPECT_EQ(compare(kAddress, Opcode::Bl), 0u) << "equal is not less";
+  EXPECT_EQ(compare(kAddress, Opcode::Bg), 0u) << "nor greater";
   EXPECT_EQ(compare(kAddress + 1, Opcode::Bl), 1u) << "orkload sorts first";
+  EXPECT_EQ(compare(kAddress + 1, Opcode::Be), 0u);
+  EXPECT_EQ(compare(0, Opcode::Bg), 0u);
   EXPECT_EQ(compare(0, Opcode::Bl), 1u) << "null compares as empty";
   EXPECT_EQ(compare(0x1234, Opcode::Be).error().kind, FaultKind::BadAddress);
 }

@@ -204,6 +204,22 @@ TEST_F(JsonTest, FindsEachKindOfValue) {
   EXPECT_EQ(json("a[2]"), "[ ]");
   EXPECT_EQ(json("qA"), R"(\u00e9\ud83d\ude00\"\\\/)") << "strings as they stand, names as meant";
   EXPECT_EQ(json("[1][0]", "[0, [\"in\"]]"), "in");
+  EXPECT_EQ(json("[9]", "[0,1,2,3,4,5,6,7,8,\"ninth\",10]"), "ninth");
+  EXPECT_EQ(json("[10]", "[0,1,2,3,4,5,6,7,8,9,\"tenth\"]"), "tenth");
+  EXPECT_EQ(json("[:]", "[0]"), "(null)");
+}
+
+TEST_F(JsonTest, NamesMayBeEscapes) {
+  EXPECT_EQ(json("x9:", R"({"\u0078\u0039\u003a":1})"), "1") << "digits up to 9, letters up to f";
+  EXPECT_EQ(json("xJoO", R"({"\u0078\u004a\u006F\u004f":2})"), "2");
+  EXPECT_EQ(json("\xc3\xa9", R"({"\u00e9":3})"), "3") << "two bytes of UTF-8";
+  EXPECT_EQ(json("\xc2\xa2", R"({"\u00a2":3})"), "3");
+  EXPECT_EQ(json("\xe2\x82\xac", R"({"\u20ac":4})"), "4") << "three";
+  EXPECT_EQ(json("\xf0\x9f\x98\x80", R"({"\ud83d\ude00":5})"), "5") << "four";
+  EXPECT_EQ(json("\xf4\x8f\xbf\xbf", R"({"\udbff\udfff":6})"), "6") << "the last character of all";
+  EXPECT_EQ(json("a", R"({"\u00g0":0,"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"\u00:0":0,"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"\u00/0":0,"a":1})"), "(null)");
 }
 
 TEST_F(JsonTest, WhatIsNotThereIsNull) {

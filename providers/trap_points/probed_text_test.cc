@@ -233,14 +233,8 @@ TEST_F(TrapPoints, KnowWhetherTheGuestIsChangingItsText) {
   EXPECT_TRUE(table_.is_text_changing(paused));
 }
 
-/// A kernel with machine_kexec: ftrace nop, lea rax [rip], ret.
-struct KexecKernel : FakeKernel {
-  KexecKernel() { name({{0x000, "f"}, {0x140, "machine_kexec"}, {0x200, "end"}}); }
-};
-
 TEST_F(TrapPoints, TellTheShimBeforeTheirInstructionWhereTheGuestLeaves) {
-  machine_.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
-  KexecKernel kernel;
+  KexecKernel kernel(machine_);
   TrapPointTable table(machine_, shim_, kernel);
   ASSERT_TRUE(table.kexec_site());
   ASSERT_EQ(*table.kexec_site(), at(0x145)) << "after its ftrace site";

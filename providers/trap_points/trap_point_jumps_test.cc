@@ -45,6 +45,15 @@ TEST_F(Jumps, StandWhereWholeInstructionsGiveFiveBytes) {
   EXPECT_EQ(asked_[1].end, kSlots.wrapping_add(kSlotBytes));
 }
 
+TEST_F(Jumps, NeverStandWhereTheGuestLeavesForAnotherKernel) {
+  for (const auto& [function, expected] :
+       {std::pair("machine_kexec", std::byte{0xcc}), std::pair("other", std::byte{0xe9})}) {
+    FakeMachine machine;
+    KexecKernel kernel(machine, function);
+    EXPECT_EQ(armed_in(machine, kernel, 0x145), expected) << function;
+  }
+}
+
 TEST_F(Jumps, AreTakenBackWhole) {
   ASSERT_TRUE(add(at(0x005)));
   arm_jumps();

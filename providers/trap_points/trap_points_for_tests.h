@@ -190,6 +190,14 @@ struct NamedKernel : FakeKernel {
   }
 };
 
+/// A kernel with machine_kexec, or a function of another name: ftrace nop, lea rax [rip], ret.
+struct KexecKernel : FakeKernel {
+  explicit KexecKernel(FakeMachine& machine, const char* function = "machine_kexec") {
+    machine.put(0x140, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0xc3}));
+    name({{0x000, "f"}, {0x140, function}, {0x14d, "end"}, {0x180000, "data"}});
+  }
+};
+
 /// f: ftrace nop, push rbp, lea rax [rip], ret. g: cs call f, ret.
 class TrapPoints : public testing::Test {
  protected:
