@@ -217,6 +217,18 @@ TEST_F(TraceLoopTest, LostFiringsAreReportedOnce) {
             "ringside: 2 drops: the guest went on alone because the host did not answer in time\n");
 }
 
+TEST_F(TraceLoopTest, EndsWhoseBeginningWasForgottenAreToldAsThat) {
+  targets_.front().tracer->statistics_now.kernel = {.misses = 3, .forgotten = 2};
+  TraceLoop loop = this->loop();
+
+  testing::internal::CaptureStderr();
+  loop.finish(EndReason::Exit);
+
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringside: 1 drop: the guest went on alone because the host did not answer in time\n"
+            "ringside: 2 drops: more calls were under way at a time than are remembered\n");
+}
+
 TEST_F(TraceLoopTest, AMachineThatEndsLeavesTheOthersToGoOn) {
   auto machine = std::make_unique<MortalMachine>();
   machine->end();

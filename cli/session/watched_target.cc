@@ -146,12 +146,16 @@ void WatchedTarget::say_notices() {
 }
 
 void WatchedTarget::say_losses() {
-  const std::uint64_t lost = target_->tracer().lost_firings();
-  if (lost <= losses_told_) return;
-  const std::uint64_t more = lost - losses_told_;
-  say(fmt::format("{} drop{}: the guest went on alone because the host did not answer in time",
-                  more, more == 1 ? "" : "s"));
-  losses_told_ = lost;
+  const auto tell = [this](std::uint64_t lost, std::uint64_t& told, std::string_view why) {
+    if (lost <= told) return;
+    say(fmt::format("{} drop{}: {}", lost - told, lost - told == 1 ? "" : "s", why));
+    told = lost;
+  };
+  const auto kernel = target_->tracer().statistics().kernel;
+  tell(kernel.misses - kernel.forgotten, losses_told_,
+       "the guest went on alone because the host did not answer in time");
+  tell(kernel.forgotten, forgotten_told_,
+       "more calls were under way at a time than are remembered");
 }
 
 namespace {

@@ -246,8 +246,9 @@ const TrapFilter* StablePlace::at_end(const TrapFilter* site) {
   return &arrivals_.emplace_back(*this, site, &StablePlace::ends);
 }
 
-const TrapFilter* StablePlace::at_start(const TrapFilter* site) {
-  if (starts_ == nullptr) starts_ = std::make_unique<StartTable>();
+const TrapFilter* StablePlace::at_start(const TrapFilter* site,
+                                        std::atomic<std::uint64_t>& displaced) {
+  if (starts_ == nullptr) starts_ = std::make_unique<StartTable>(displaced);
   return &arrivals_.emplace_back(*this, site, &StablePlace::begins);
 }
 

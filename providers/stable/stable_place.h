@@ -4,6 +4,7 @@
 // it makes. Fire context: fires(), argument(); everything else no.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -37,8 +38,9 @@ class StablePlace final : public ComputedArguments {
   /// The TrapFilter for a binding at which the probe fires. `site` decides first which arrivals
   /// count, and computes their arguments; null: all count. Returns null if each arrival fires.
   const TrapFilter* at_end(const TrapFilter* site);
-  /// The TrapFilter for a binding at the beginning.
-  const TrapFilter* at_start(const TrapFilter* site);
+  /// The TrapFilter for a binding at the beginning. `displaced` counts the beginnings that were
+  /// forgotten, since too much had begun at a time.
+  const TrapFilter* at_start(const TrapFilter* site, std::atomic<std::uint64_t>& displaced);
 
  private:
   /// The code of one place.

@@ -171,7 +171,7 @@ Result<void> StableProvider::enable(const Probe& probe) {
     return points_.bind(bound.site, bound.binding);
   };
   for (BoundSite& bound : sites.starts) {
-    TRY(bind(bound, place->at_start(bound.binding.filter)));
+    TRY(bind(bound, place->at_start(bound.binding.filter, shared_->displaced)));
   }
   for (BoundSite& bound : sites.ends) TRY(bind(bound, place->at_end(bound.binding.filter)));
   row.enabled = true;
@@ -187,9 +187,9 @@ void StableProvider::note_disabled(dif::ProbeId id) {
   if (const auto index = index_of(id)) rows_[*index].enabled = false;
 }
 
-void add_stable_providers(Registry& registry, std::shared_ptr<const DefinedProbes> defined,
-                          const GuestReader& text, guest_linux::Kernel& kernel,
-                          ProbePoints& points) {
+std::shared_ptr<const std::atomic<std::uint64_t>> add_stable_providers(
+    Registry& registry, std::shared_ptr<const DefinedProbes> defined, const GuestReader& text,
+    guest_linux::Kernel& kernel, ProbePoints& points) {
   const auto shared =
       std::make_shared<StableProvider::Shared>(std::move(defined), text, kernel, points);
   std::unordered_set<std::string_view> added;
@@ -197,6 +197,7 @@ void add_stable_providers(Registry& registry, std::shared_ptr<const DefinedProbe
     if (!added.insert(probe.provider).second) continue;
     registry.add(std::make_unique<StableProvider>(probe.provider, shared, kernel, points));
   }
+  return {shared, &shared->displaced};
 }
 
 }  // namespace ringside::providers

@@ -7,6 +7,7 @@
 // translator in a library for its args[]; a row in docs/providers.md.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +34,7 @@ class StableProvider final : public Provider {
     const std::shared_ptr<const DefinedProbes> defined;
     KernelPlaces places;
     PlaceEvaluator evaluator;
+    std::atomic<std::uint64_t> displaced = 0;  // beginnings whose end finds nothing (StartTable)
   };
   /// The probes of `provider`, a name that one of the definitions has. `kernel` and `points` must
   /// outlive it.
@@ -79,9 +81,9 @@ class StableProvider final : public Provider {
 };
 
 /// The providers of these definitions, in the order of their ids. `text` is kernel text without
-/// breakpoints of ours.
-void add_stable_providers(Registry& registry, std::shared_ptr<const DefinedProbes> defined,
-                          const GuestReader& text, guest_linux::Kernel& kernel,
-                          ProbePoints& points);
+/// breakpoints of ours. Returns how many beginnings were displaced so far, which goes on counting.
+std::shared_ptr<const std::atomic<std::uint64_t>> add_stable_providers(
+    Registry& registry, std::shared_ptr<const DefinedProbes> defined, const GuestReader& text,
+    guest_linux::Kernel& kernel, ProbePoints& points);
 
 }  // namespace ringside::providers

@@ -4,7 +4,11 @@ namespace ringside::providers {
 
 void StartTable::put(std::uint64_t key, const Start& start) {
   auto* slot = slots_.find(key);
-  if (slot == nullptr) slot = slots_.claim(key).slot;
+  if (slot == nullptr) {
+    const auto claimed = slots_.claim(key);
+    slot = claimed.slot;
+    if (claimed.displaced) displaced_.fetch_add(1, std::memory_order_relaxed);
+  }
   if (slot == nullptr) return;
   slot->value = start;
   slots_.keep(*slot, key);

@@ -1,10 +1,12 @@
 // The starts whose end has not come yet (waits for a lock, calls of a function), by key, with the
 // values at the start. The table is bounded: if it is full, a new start replaces an old one, whose
-// end then finds nothing. Threads: any; of one key one at a time. Fire context: yes, but for the
+// end then finds nothing. The counter says how many; some of them may never have come to an end.
+// Threads: any; of one key one at a time. Fire context: yes, but for the
 // constructor.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -19,7 +21,9 @@ struct Start {
 
 class StartTable {
  public:
-  StartTable() : slots_(kSlots) {}
+  /// `displaced`, which others may share, must outlive it.
+  explicit StartTable(std::atomic<std::uint64_t>& displaced)
+      : displaced_(displaced), slots_(kSlots) {}
   /// Replaces an earlier start with this key.
   void put(std::uint64_t key, const Start& start);
   /// If there is a start with this key, it stays; the words whose bits `adding` has get the bits of
@@ -31,6 +35,7 @@ class StartTable {
  private:
   static constexpr std::size_t kSlots = 1 << 13;
 
+  std::atomic<std::uint64_t>& displaced_;
   KeyedSlots<Start> slots_;
 };
 

@@ -67,7 +67,9 @@ class BootTrace final : public KernelTrace {
   Result<void> remove(std::span<const dif::ProbeId> probes) override;
   void disarm() override;
   KernelStatistics statistics() const override {
-    return {.misses = dispatcher_.counters().lost_returns,
+    const std::uint64_t forgotten = dispatcher_.counters().lost_returns;
+    return {.misses = forgotten,
+            .forgotten = forgotten,
             .unfired = dispatcher_.counters().no_point,
             .waits = dispatcher_.tally().histogram()};
   }

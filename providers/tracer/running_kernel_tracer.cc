@@ -80,6 +80,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   Result<void> arm() override {
     if (tracer_.table_.size() == 0) return {};
     orphans_before_ = tracer_.orphans();
+    displaced_before_ = tracer_.displaced();
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
     TRY(tracer_.points_.arm());
     began_ = true;
@@ -113,9 +114,12 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
   const TrapDispatcher* limited() const override { return armed_ ? &dispatcher_ : nullptr; }
   KernelStatistics statistics() const override {
+    const std::uint64_t forgotten =  // once: it goes on growing
+        tracer_.displaced() - displaced_before_ + dispatcher_.counters().lost_returns;
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
-            .misses = tracer_.orphans() - orphans_before_ + dispatcher_.counters().lost_returns,
+            .misses = tracer_.orphans() - orphans_before_ + forgotten,
+            .forgotten = forgotten,
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .waits = dispatcher_.tally().histogram()};
@@ -174,7 +178,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   bool taken_ = false;              // a module waits for us
   std::uint64_t armed_at_end_ = 0;  // how many places were, before disarm()
   std::uint64_t jumps_at_end_ = 0;  // of those
-  std::uint64_t orphans_before_ = 0;
+  std::uint64_t orphans_before_ = 0, displaced_before_ = 0;
 };
 
 std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
@@ -221,7 +225,7 @@ void RunningKernelTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
   if (defined_ == nullptr) return;
-  add_stable_providers(registry, defined_, table_.original_text(), kernel_, points_);
+  displaced_ = add_stable_providers(registry, defined_, table_.original_text(), kernel_, points_);
 }
 
 void RunningKernelTracer::add_wide_providers(Registry& registry) {

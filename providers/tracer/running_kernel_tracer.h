@@ -63,6 +63,8 @@ class RunningKernelTracer final : public KernelTracer {
   std::uint64_t orphans() const {
     return shim_.installed() != nullptr ? shim_.installed()->counters().orphans : 0;
   }
+  /// Beginnings that defined probes have forgotten.
+  std::uint64_t displaced() const { return displaced_ != nullptr ? displaced_->load() : 0; }
   std::optional<std::string> panic() const;
   void tell_what_stays();
   bool take_out_shim();
@@ -81,7 +83,8 @@ class RunningKernelTracer final : public KernelTracer {
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   const TrapForm form_;
-  const std::shared_ptr<const DefinedProbes> defined_;  // null: none
+  const std::shared_ptr<const DefinedProbes> defined_;           // null: none
+  std::shared_ptr<const std::atomic<std::uint64_t>> displaced_;  // beginnings; null: none yet
   DeferredShim shim_;
   TrapPointTable table_;
   ProbeArmer points_;
