@@ -39,6 +39,10 @@ provider proc {
 	    = fbt::fork:entry { self->task = arg0; self->pid = ((struct task_struct *)arg0)->pid; }
 	    -> fbt::fork:return /(int)arg1 == 7/ { task = self->task; before = self->pid; };
 	probe word() = fbt::fork:entry /probefunc == "fork"/;
+	probe slow(uint64_t ns)
+	    = fbt::fork:entry { self->from = timestamp; }
+	    -> fbt::fork:return /ns > 100/ { ns = timestamp - self->from; };
+	probe when(long now) = fbt::fork:entry { now = walltimestamp; };
 };
 )";
 
@@ -90,7 +94,7 @@ class DefinedProbesTest : public FunctionProviders {
 TEST_F(DefinedProbesTest, AreAtTheFunctionsThatThisKernelHas) {
   EXPECT_EQ(listed(provider(), {"proc", "", "", ""}),
             (Names{"fork:create", "fork:failure", "start.isra.0:start", "fork:either", "fork:whole",
-                   "fork:lock", "fork:call"}));
+                   "fork:lock", "fork:call", "fork:slow"}));
   EXPECT_EQ(listed(provider(), {"", "vmlinux", "st*", ""}), (Names{"start.isra.0:start"}));
   EXPECT_TRUE(listed(provider(), {"sched", "", "", ""}).empty());
 }
@@ -114,7 +118,9 @@ TEST_F(DefinedProbesTest, TellWhatThisKernelLacks) {
                    "fork:part: this kernel has unlock inlined in its callers, where it would be "
                    "missed",
                    "fork:word: a probe's condition and arguments are numbers and addresses, made "
-                   "without strings and without variables"}));
+                   "without strings and without variables",
+                   "fork:when: walltimestamp, id and epid are a program's: a probe's condition and "
+                   "arguments cannot have them"}));
 }
 
 TEST_F(DefinedProbesTest, ARowIsForItsFormOfKernelsAlone) {
@@ -248,6 +254,26 @@ TEST_F(DefinedProbesTest, ACallThatWasSeenFromItsBeginningFiresAtItsEnd) {
   EXPECT_EQ(end.plan->value(0, fired).value(), kernel_address(kTask).raw());
   EXPECT_EQ(end.plan->value(1, fired).value(), 101u);
   EXPECT_FALSE(end.filter->fires(moment(), values)) << "it has ended";
+}
+
+TEST_F(DefinedProbesTest, TimesAreThoseOfTheFiringsWhateverTheHostNeeds) {
+  ASSERT_TRUE(provider().enable(named("slow")));
+  ASSERT_EQ(points_.bound.size(), 2u);
+  const Binding &entry = points_.bound[0].binding, &end = points_.bound[1].binding;
+  FilterValues values;
+  registers_.rsp = 0xffff'8880'0000'0800;
+  ArgumentMoment at = moment();
+  at.filter_values = &values;
+
+  at.time = 1000;
+  EXPECT_FALSE(entry.filter->fires(at, values));
+  at.time = 1100;
+  EXPECT_FALSE(end.filter->fires(at, values));
+  at.time = 2000;
+  EXPECT_FALSE(entry.filter->fires(at, values));
+  at.time = 2101;
+  ASSERT_TRUE(end.filter->fires(at, values));
+  EXPECT_EQ(end.plan->value(0, at).value(), 101u);
 }
 
 TEST_F(DefinedProbesTest, ADefinitionThatIsNoneIsAnErrorWithItsPlace) {

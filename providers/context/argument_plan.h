@@ -40,6 +40,7 @@ struct ArgumentMoment {
   const FilterValues* filter_values = nullptr;  // null: nothing was
   GuestVirt percpu_base{};                      // of the CPU: current_task() takes it
   const dif::GuestContext* guest = nullptr;     // the firing's; null where there is none
+  std::uint64_t time = 0;                       // the firing's timestamp, where it has one
 };
 
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.

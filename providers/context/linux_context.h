@@ -155,7 +155,8 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
   ArgumentMoment moment() const {
-    return {registers_, kernel_reader_, binding_.site, {}, &filter_values_, percpu_base_, this};
+    return {registers_,      kernel_reader_, binding_.site, {},
+            &filter_values_, percpu_base_,   this,          when_ ? when_->time : 0};
   }
 
   vmm::GuestMemory& memory_;

@@ -1,6 +1,9 @@
 #include "providers/stable/place_evaluator.h"
 
-#include "providers/clock/host_clock.h"
+#include <algorithm>
+#include <array>
+
+#include "dif/program/insn.h"
 
 namespace ringside::providers {
 namespace {
@@ -63,6 +66,17 @@ dif::EngineOptions small_options() {
   return options;
 }
 
+/// Variables that a firing has and a place does not.
+bool has_firing(const dif::Difo& difo) {
+  constexpr std::array kOfFiring = {dif::Builtin::Walltimestamp, dif::Builtin::Epid,
+                                    dif::Builtin::Id};
+  return std::ranges::any_of(difo.text, [&](std::uint32_t word) {
+    const dif::Insn insn{word};
+    return insn.op() == dif::Opcode::Ldgs &&
+           std::ranges::find(kOfFiring, static_cast<dif::Builtin>(insn.index())) != kOfFiring.end();
+  });
+}
+
 }  // namespace
 
 PlaceEvaluator::Evaluators::Evaluators(unsigned cpus)
@@ -79,6 +93,11 @@ Result<void> PlaceEvaluator::check(const dif::Difo& difo) {
                 "a probe's condition and arguments are numbers and addresses, made without strings "
                 "and without variables");
   }
+  if (has_firing(difo)) {
+    return fail(ErrorCode::Unsupported,
+                "walltimestamp, id and epid are a program's: a probe's condition and arguments "
+                "cannot have them");
+  }
   return {};
 }
 
@@ -93,7 +112,7 @@ Result<std::uint64_t, Fault> PlaceEvaluator::evaluate(const dif::Difo& difo,
   const auto cpu = kernel_.cpu_of(at.percpu_base);
   if (evaluators_ == nullptr || !cpu || *cpu >= evaluators_->by_cpu.size()) return nothing_there();
   const GuestAtPlace guest(kernel_, plan, at);
-  const dif::FireRecord record{*cpu, monotonic_ns(), 0};
+  const dif::FireRecord record{*cpu, at.time, 0};
   dif::Evaluator& evaluator = *evaluators_->by_cpu[*cpu];
   evaluator.begin_firing({}, record, guest);
   return evaluator.evaluate(difo);
