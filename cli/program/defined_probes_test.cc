@@ -43,6 +43,14 @@ provider proc {
 	    = fbt::fork:entry { self->from = timestamp; }
 	    -> fbt::fork:return /ns > 100/ { ns = timestamp - self->from; };
 	probe when(long now) = fbt::fork:entry { now = walltimestamp; };
+	probe wide(long sum) = fbt::fork:entry {
+		this->a = arg0 + arg0 + arg0 + arg0 + arg0 + arg0 + arg0 + arg0;
+		this->b = this->a + this->a + this->a + this->a + this->a + this->a + this->a;
+		this->c = this->b + this->b + this->b + this->b + this->b + this->b + this->b;
+		this->d = this->c + this->c + this->c + this->c + this->c + this->c + this->c;
+		this->e = this->d + this->d + this->d + this->d + this->d + this->d + this->d;
+		sum = this->e + this->e + this->e + this->e + this->e + this->e + this->e;
+	    };
 };
 )";
 
@@ -120,7 +128,9 @@ TEST_F(DefinedProbesTest, TellWhatThisKernelLacks) {
                    "fork:word: a probe's condition and arguments are numbers and addresses, made "
                    "without strings and without variables",
                    "fork:when: walltimestamp, id and epid are a program's: a probe's condition and "
-                   "arguments cannot have them"}));
+                   "arguments cannot have them",
+                   "fork:wide: with the values that it names, the expression of line 37 is longer "
+                   "than 65536 characters"}));
 }
 
 TEST_F(DefinedProbesTest, ARowIsForItsFormOfKernelsAlone) {

@@ -80,8 +80,12 @@ ArgumentPlan passed_plan(const TypeGraph& types, const ProbePlace& place,
 
 // The text of arguments
 
+/// Values that name others several times grow with each step, without this bound to any size.
+constexpr std::size_t kLongestText = 64 << 10;
+
 /// With values in the place of their markers.
-DefinitionText filled_in(const DefinitionText& text, const std::vector<DefinitionText>& values) {
+Result<DefinitionText> filled_in(const DefinitionText& text,
+                                 const std::vector<DefinitionText>& values) {
   DefinitionText result{{}, text.line};
   for (std::size_t at = 0; at < text.text.size(); ++at) {
     const bool is_marker =
@@ -92,6 +96,12 @@ DefinitionText filled_in(const DefinitionText& text, const std::vector<Definitio
     }
     const auto n = static_cast<std::size_t>(text.text[++at] - '0');
     if (n < values.size()) result.text += values[n].text;
+    if (result.text.size() > kLongestText) {
+      return fail(ErrorCode::Limit,
+                  fmt::format("with the values that it names, the expression of line {} is longer "
+                              "than {} characters",
+                              text.line, kLongestText));
+    }
   }
   return result;
 }
@@ -143,7 +153,7 @@ Result<DefinitionText> choose(const dif::ProbeDefinition::Value& value,
   Result<void> fine;
   DefinitionText chosen;
   for (const DefinitionText& choice : value.choices) {
-    chosen = filled_in(choice, before);
+    chosen = TRY(filled_in(choice, before));
     fine = try_out(chosen);
     if (fine) break;
   }
@@ -188,7 +198,7 @@ Result<void> StablePlace::compile_end(const DefinedProbes& defined, KernelPlaces
       return {};
     })));
   }
-  dif::DefinitionPart part{filled_in(probe_.condition, values), {}};
+  dif::DefinitionPart part{TRY(filled_in(probe_.condition, values)), {}};
   for (const auto& argument : probe_.arguments) {
     part.values.push_back(values[argument.value]);
     types_.push_back(TRY(places.written_type(argument.type)));
@@ -196,7 +206,7 @@ Result<void> StablePlace::compile_end(const DefinedProbes& defined, KernelPlaces
     widths_.push_back({static_cast<unsigned>(plain.size * 8), plain.is_signed});
   }
   if (probe_.beginning && probe_.beginning->key_at_end) {
-    part.values.push_back(filled_in(*probe_.beginning->key_at_end, values));
+    part.values.push_back(TRY(filled_in(*probe_.beginning->key_at_end, values)));
   }
   ArgumentPlan plan = passed_plan(types, probe_.place, passed);
   for (unsigned n = 0; probe_.beginning && n < probe_.beginning->remembered.size(); ++n) {
