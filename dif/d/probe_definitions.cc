@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <span>
 #include <unordered_set>
@@ -74,6 +75,9 @@ Checked<ProbePlace> place_of(const std::vector<ProbePattern>& alternatives) {
 // One definition from its tree
 
 constexpr std::size_t kMostValues = 32;  // of one place
+/// Providers whose probes no library defines: a clause of dtrace:::BEGIN would run in the guest.
+constexpr std::array<std::string_view, 7> kNotDefined = {"dtrace",  "fbt", "instr", "profile",
+                                                         "syscall", "sdt", "vm"};
 
 class DefinitionReader {
  public:
@@ -87,6 +91,10 @@ class DefinitionReader {
   }
 
   Checked<ProbeDefinition> read() {
+    if (std::ranges::find(kNotDefined, made_.provider) != kNotDefined.end()) {
+      return refuse(probe_.at,
+                    fmt::format("libraries cannot add probes to the provider {}", made_.provider));
+    }
     TRY(read_arguments());
     const auto& parts = probe_.definition->parts;
     if (parts.size() > 2) {
@@ -127,6 +135,11 @@ class DefinitionReader {
         const std::string type = print_type(*parameter);
         if (type == "void" && probe_.native.parameters->size() == 1) break;
         if (name == nullptr) return refuse(parameter->at, "an argument of the probe has no name");
+        const bool is_second = std::ranges::any_of(
+            made_.arguments, [&](const auto& before) { return before.name == *name; });
+        if (is_second) {
+          return refuse(parameter->at, fmt::format("two arguments of the probe are {}", *name));
+        }
         made_.arguments.push_back({*name, type, 0});
       }
     }

@@ -153,6 +153,7 @@ TEST(ProbeDefinitions, AreRefusedWithThePlaceInTheLibrary) {
       {"a() = fbt::f:entry { y = 1; }", "y is no argument of probe a"},
       {"a() = fbt::f:entry { trace(1); }", "a place gives the probe's arguments"},
       {"a(int) = fbt::f:entry", "an argument of the probe has no name"},
+      {"a(int x, long x) = fbt::f:entry { x = 1; }", "two arguments of the probe are x"},
       {"a(int x) : (int y) = fbt::f:entry { x = 1; }", "args[] are made of the probe's arguments"},
       {"a() = fbt::f:entry | fbt::f:return", "alternatives are functions"},
       {"a(int x) = fbt::f:entry { x = self->y; }", "nothing was remembered"},
@@ -176,6 +177,14 @@ TEST(ProbeDefinitions, AreRefusedWithThePlaceInTheLibrary) {
         << probe << '\n'
         << refusal(std::string(probe));
   }
+}
+
+TEST(ProbeDefinitions, OfAProviderThatNoLibraryHasAreRefused) {
+  const auto all = read("provider dtrace {\n\tprobe BEGIN() = fbt::f:entry;\n};\n");
+
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().text, "libraries cannot add probes to the provider dtrace");
+  EXPECT_EQ(all.error().at.line, 2);
 }
 
 TEST(ProbeDefinitions, AreForLibrariesAlone) {
