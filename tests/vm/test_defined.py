@@ -85,6 +85,16 @@ provider proc {
         self.assertEqual(outcome.status, 0, outcome.stderr)
         self.assertEqual(printed, ["security_inode_mkdir 1 own"] + ["ok 0 own"] * bool(verdict))
 
+    def test_hooks_whose_names_are_like_those_of_selinux_are_listed(self):
+        outcome = ringside.run("lsm:::check", image=self.image, options=["-l"])
+
+        self.assertEqual(outcome.status, 0, outcome.stderr)
+        for hook in ("security_fs_context_dup", "security_fs_context_parse_param",
+                     "security_ib_pkey_access"):
+            self.assertIn(f" {hook} check\n", outcome.stdout)
+        for other in ("security_fs_use", "security_ib_pkey_sid", "security_genfs_sid"):
+            self.assertNotIn(f" {other} check\n", outcome.stdout)
+
 
 globals().update(ringside.on_each(Defined, ringside.GUESTS))
 

@@ -24,7 +24,8 @@ provider lsm {
 	"security_read_*", "security_get_*", "security_set_*", "security_change_*",
 	"security_member_*", "security_transition_*", "security_validate_*",
 	"security_mls_*", "security_port_*", "security_netif_*", "security_node_*",
-	"security_fs_*", "security_genfs_*", "security_ib_*", "security_net_peersid_*",
+	"security_fs_use*", "security_genfs_*", "security_ib_endport_sid*", "security_ib_pkey_sid*",
+	"security_net_peersid_*",
 	"security_netlbl_*", "security_policycap_*", "security_bounded_*", "security_dump_*",
 	"security_module_*", "security_add_*", "security_init*", "security_is_*",
 	"security_boot*", "security_mounted*", "security_setup*";
