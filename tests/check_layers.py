@@ -46,6 +46,7 @@ LAYERS = {
 # System headers that only these folders may know. A header that includes one is private to them.
 FOREIGN = (
     (re.compile(r"(Zydis|Zycore|capstone)/"), ("disasm",)),
+    (re.compile(r"asmjit/"), ("dif",)),
     (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
     (re.compile(r"libvirt/"), ("vmm/attach",)),
     (re.compile(r"(libelf|gelf)\.h"), ("vmm/kernel_file",)),

@@ -217,6 +217,10 @@ const EcbInfo& Engine::ecb(EcbId id) const {
   return state_->firings.enablings.info(id);
 }
 
+const std::string& Engine::jit_refusal() const {
+  return state_->firings.shared.code.refusal();
+}
+
 bool Engine::records_fit() const {
   return state_->firings.enablings.records_fit();
 }

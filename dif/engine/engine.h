@@ -147,6 +147,8 @@ class Engine {
   const Program& program() const;
   /// The buffers that had to be made smaller.
   const std::vector<LoweredBuffer>& lowered() const;
+  /// Why the program is interpreted although machine code was wanted; empty: it is not.
+  const std::string& jit_refusal() const;
 
   /// Enables clause `clause` on `probe`; several clauses fire in the order of these calls.
   /// Before fire() is first called.

@@ -1,3 +1,5 @@
+// In this file, top to bottom: arithmetic, set-up, parts of instructions, the interpreter, what
+// compiled code calls.
 #include "dif/evaluate/evaluate.h"
 
 #include <algorithm>
@@ -55,6 +57,7 @@ ConstantStrings::ConstantStrings(const Program& program) {
 Evaluator::Evaluator(const Program& program, const EngineOptions& options, SharedState& shared,
                      SpeculationIds& speculations, unsigned vcpu)
     : constants_(shared.constants),
+      code_(shared.code),
       access_(shared.locks),
       memory_(options),
       variables_(program, options, shared.variables, access_, memory_, shared.first_vcpu + vcpu),
@@ -62,6 +65,10 @@ Evaluator::Evaluator(const Program& program, const EngineOptions& options, Share
       subroutines_(memory_, builtins_, access_, speculations) {
   memory_.set_constants(constants_.text());
   memory_.set_access(access_);
+  run_.evaluator = this;
+  run_.kernel = &memory_.kernel_lines();
+  run_.user = &memory_.user_lines();
+  run_.locals = variables_.locals();
 }
 
 void Evaluator::begin_firing(const ProbeIdentity& probe, const FireRecord& record,
@@ -76,8 +83,15 @@ void Evaluator::begin_clause(EcbId ecb) {
 }
 
 Result<std::uint64_t, Fault> Evaluator::evaluate(const Difo& difo) {
-  tuple_depth_ = 0;
-  auto result = run(difo);
+  run_.tuple_depth = 0;
+  if (const NativeFunction compiled = code_.find(difo)) {
+    const NativeAnswer answer = compiled(run_);
+    if (answer.faulted != 0) return tl::make_unexpected(run_.fault);
+    return answer.value;
+  }
+  regs_ = {};
+  cc_ = {};
+  auto result = interpret(difo);
   if (!result) result.error().pc = static_cast<std::uint32_t>(pc_ * sizeof(Insn));
   return result;
 }
@@ -91,14 +105,12 @@ void Evaluator::compare(std::uint64_t a, std::uint64_t b) {
 }
 
 /// A null pointer compares as the empty string.
-Result<void, Fault> Evaluator::compare_strings(std::uint64_t a, std::uint64_t b) {
+Result<int, Fault> Evaluator::order_strings(std::uint64_t a, std::uint64_t b) {
   memory_.release_staging();
   std::string_view left, right;
   if (a != 0) left = TRY(memory_.another_string(a, memory_.string_size()));
   if (b != 0) right = TRY(memory_.another_string(b, memory_.string_size()));
-  const int order = left.compare(right);
-  cc_ = {.negative = order < 0, .zero = order == 0};
-  return {};
+  return left.compare(right);
 }
 
 bool Evaluator::takes_branch(Opcode op) const {
@@ -152,7 +164,7 @@ Result<void, Fault> Evaluator::store(std::uint64_t at, std::uint64_t value) {
 
 /// Strings are pushed by reference and read when they are used.
 Result<void, Fault> Evaluator::push(Insn in) {
-  if (tuple_depth_ == kTupleSlots) return raise(FaultKind::TupleOverflow);
+  if (run_.tuple_depth == kTupleSlots) return raise(FaultKind::TupleOverflow);
   const std::uint64_t size = regs_[in.r2()];
   ValueKind kind = ValueKind::Integer;
   if (in.op() == Opcode::Pushtr) {
@@ -160,7 +172,7 @@ Result<void, Fault> Evaluator::push(Insn in) {
     const bool is_string = static_cast<TupleType>(in.r1()) == TupleType::String;
     kind = is_string ? ValueKind::String : ValueKind::Bytes;
   }
-  tuple_[tuple_depth_++] = {regs_[in.rd()], size, kind};
+  run_.tuple[run_.tuple_depth++] = {regs_[in.rd()], size, kind};
   return {};
 }
 
@@ -200,7 +212,7 @@ Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t 
 /// The verifier checked register numbers, indices, forward branches and the closing ret, so none
 /// of that is checked here.
 // NOLINTNEXTLINE(readability-function-size): one switch, so that the compiler checks it for holes.
-Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
+Result<std::uint64_t, Fault> Evaluator::interpret(const Difo& difo) {
   const std::uint32_t* const text = difo.text.data();
   for (std::size_t pc = 0;; ++pc) {
     pc_ = pc;  // for a fault's report; the loop itself keeps to the local
@@ -228,7 +240,11 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Mov: d = a; break;
       case Opcode::Cmp: compare(a, b); break;
       case Opcode::Tst: compare(a, 0); break;
-      case Opcode::Scmp: TRY(compare_strings(a, b)); break;
+      case Opcode::Scmp: {
+        const int order = TRY(order_strings(a, b));
+        cc_ = {.negative = order < 0, .zero = order == 0};
+        break;
+      }
       case Opcode::Ba:
       case Opcode::Be:
       case Opcode::Bne:
@@ -288,12 +304,12 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Pushtr:
       case Opcode::Pushtv: TRY(push(in)); break;
       case Opcode::Popts:
-        if (tuple_depth_ > 0) --tuple_depth_;
+        if (run_.tuple_depth > 0) --run_.tuple_depth;
         break;
-      case Opcode::Flushts: tuple_depth_ = 0; break;
+      case Opcode::Flushts: run_.tuple_depth = 0; break;
       case Opcode::Call:
         d = TRY(subroutines_.call(static_cast<Subroutine>(in.index()), tuple()));
-        tuple_depth_ = 0;
+        run_.tuple_depth = 0;
         break;
       case Opcode::Allocs: d = TRY(zeroed_scratch(a)); break;
       case Opcode::Copys: TRY(copy(a, b, d)); break;
@@ -303,6 +319,85 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Xlarg: return raise(FaultKind::IllegalOperation);  // the verifier refuses them
     }
   }
+}
+
+/// The work of one opcode for compiled code, by what the interpreter does it by. The operands are,
+/// in the order of insn.h: the array or the variable's or subroutine's number; the values of r1 and
+/// r2; the value of rd where it is no result. Of a store the address comes first. Answers with what
+/// rd gets, or with the order of two strings.
+template <Opcode kOp>
+Result<std::uint64_t, Fault> Evaluator::perform(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  const auto id = static_cast<std::uint16_t>(a);
+  const auto done = [](const Result<void, Fault>& result) {
+    return result.map([] { return std::uint64_t{0}; });
+  };
+  switch (kOp) {
+    case Opcode::Scmp: return static_cast<std::uint64_t>(std::int64_t{TRY(order_strings(a, b))});
+    case Opcode::Ldsb: return load<std::int8_t>(a);
+    case Opcode::Ldsh: return load<std::int16_t>(a);
+    case Opcode::Ldsw: return load<std::int32_t>(a);
+    case Opcode::Ldub: return load<std::uint8_t>(a);
+    case Opcode::Lduh: return load<std::uint16_t>(a);
+    case Opcode::Lduw: return load<std::uint32_t>(a);
+    case Opcode::Ldx: return load<std::uint64_t>(a);
+    case Opcode::Uldsb: return load_user<std::int8_t>(a);
+    case Opcode::Uldsh: return load_user<std::int16_t>(a);
+    case Opcode::Uldsw: return load_user<std::int32_t>(a);
+    case Opcode::Uldub: return load_user<std::uint8_t>(a);
+    case Opcode::Ulduh: return load_user<std::uint16_t>(a);
+    case Opcode::Ulduw: return load_user<std::uint32_t>(a);
+    case Opcode::Uldx: return load_user<std::uint64_t>(a);
+    case Opcode::Rldsb: return load_state<std::int8_t>(a);
+    case Opcode::Rldsh: return load_state<std::int16_t>(a);
+    case Opcode::Rldsw: return load_state<std::int32_t>(a);
+    case Opcode::Rldub: return load_state<std::uint8_t>(a);
+    case Opcode::Rlduh: return load_state<std::uint16_t>(a);
+    case Opcode::Rlduw: return load_state<std::uint32_t>(a);
+    case Opcode::Rldx: return load_state<std::uint64_t>(a);
+    case Opcode::Stb: return done(store<std::uint8_t>(a, b));
+    case Opcode::Sth: return done(store<std::uint16_t>(a, b));
+    case Opcode::Stw: return done(store<std::uint32_t>(a, b));
+    case Opcode::Stx: return done(store<std::uint64_t>(a, b));
+    case Opcode::Allocs: return zeroed_scratch(a);
+    case Opcode::Copys: return done(copy(a, b, c));
+    case Opcode::Ldga:
+      return a == kArgsArray ? builtins_.argument(b)
+                             : builtins_.machine_register(static_cast<std::uint8_t>(a), b);
+    case Opcode::Ldgs: return load_scalar(id);
+    case Opcode::Stgs: return done(variables_.store(VariableScope::Global, id, b));
+    case Opcode::Stls: return done(variables_.store(VariableScope::Clause, id, b));
+    case Opcode::Ldts: return load_element(VariableScope::Thread, id, false);
+    case Opcode::Stts: return done(store_element(VariableScope::Thread, id, false, b));
+    case Opcode::Ldgaa: return load_element(VariableScope::Global, id, true);
+    case Opcode::Stgaa: return done(store_element(VariableScope::Global, id, true, b));
+    case Opcode::Ldtaa: return load_element(VariableScope::Thread, id, true);
+    case Opcode::Sttaa: return done(store_element(VariableScope::Thread, id, true, b));
+    case Opcode::Call: {
+      const std::uint64_t value = TRY(subroutines_.call(static_cast<Subroutine>(id), tuple()));
+      run_.tuple_depth = 0;
+      return value;
+    }
+    default: return raise(FaultKind::IllegalOperation);  // compiled code does it by itself
+  }
+}
+
+template <Opcode kOp>
+NativeAnswer Evaluator::call(RunState& run, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  const Result<std::uint64_t, Fault> result = run.evaluator->perform<kOp>(a, b, c);
+  if (result) return {*result, 0};
+  run.fault = result.error();
+  return {0, 1};
+}
+
+NativeCall Evaluator::native_call(Opcode op) {
+  switch (op) {
+#define DIF_OP(name, number, text, form) \
+  case Opcode::name:                     \
+    return call<Opcode::name>;
+#include "dif/program/opcodes.def"
+#undef DIF_OP
+  }
+  return nullptr;
 }
 
 }  // namespace ringside::dif

@@ -1,7 +1,8 @@
 // Runs DIF: one verified object at a time, in the firing that was begun. Every input is defined:
-// shifts are masked, division by zero is a fault, MIN / -1 is MIN; forward branches bound the time.
-// A plain switch (no computed goto until a profile asks).
-// Fire context: yes, but for the constructor.
+// registers are 0 at first, shifts are masked, division by zero is a fault, MIN / -1 is MIN;
+// forward branches bound the time. Objects run as machine code (native_code.h). The interpreter
+// here defines what they do, and runs those that have none: a plain switch. Fire context: yes, but
+// for the constructor.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "dif/evaluate/builtin_variables.h"
 #include "dif/evaluate/memory.h"
+#include "dif/evaluate/native_code.h"
 #include "dif/evaluate/subroutines.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/insn.h"
@@ -44,9 +46,12 @@ struct SharedState {
                     : std::make_shared<SharedGlobals>(program, options, vcpus)),
         first_vcpu(share.first_vcpu),
         locks(globals->locks),
-        variables(globals->variables) {}
+        variables(globals->variables) {
+    if (options.jit) code.compile(program, constants);
+  }
 
   const ConstantStrings constants;
+  NativeCode code;
   const std::shared_ptr<SharedGlobals> globals;
   const unsigned first_vcpu;  // among those that share the globals
   SharedLocks& locks;
@@ -71,6 +76,9 @@ class Evaluator {
   /// instruction's offset in bytes.
   Result<std::uint64_t, Fault> evaluate(const Difo& difo);
 
+  /// The function for an opcode that compiled code does not do by itself.
+  static NativeCall native_call(Opcode op);
+
   Memory& memory() { return memory_; }
   Variables& variables() { return variables_; }
   SharedAccess& access() { return access_; }
@@ -82,10 +90,14 @@ class Evaluator {
     bool negative = false, zero = false, overflow = false, carry = false;
   };
 
-  Result<std::uint64_t, Fault> run(const Difo& difo);
+  Result<std::uint64_t, Fault> interpret(const Difo& difo);
+  template <Opcode kOp>
+  Result<std::uint64_t, Fault> perform(std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  template <Opcode kOp>
+  static NativeAnswer call(RunState& run, std::uint64_t a, std::uint64_t b, std::uint64_t c);
   bool takes_branch(Opcode op) const;
   void compare(std::uint64_t a, std::uint64_t b);
-  Result<void, Fault> compare_strings(std::uint64_t a, std::uint64_t b);
+  Result<int, Fault> order_strings(std::uint64_t a, std::uint64_t b);
   template <class T>
   Result<std::uint64_t, Fault> load(std::uint64_t at);
   template <class T>
@@ -102,9 +114,12 @@ class Evaluator {
   Result<std::uint64_t, Fault> load_element(VariableScope scope, std::uint16_t id, bool keyed);
   Result<void, Fault> store_element(VariableScope scope, std::uint16_t id, bool keyed,
                                     std::uint64_t value);
-  std::span<const TupleValue> tuple() const { return std::span(tuple_).first(tuple_depth_); }
+  std::span<const TupleValue> tuple() const {
+    return std::span(run_.tuple).first(run_.tuple_depth);
+  }
 
   const ConstantStrings& constants_;
+  const NativeCode& code_;
   SharedAccess access_;
   Memory memory_;
   Variables variables_;
@@ -112,9 +127,8 @@ class Evaluator {
   Subroutines subroutines_;
   std::array<std::uint64_t, kRegisters> regs_{};
   ConditionCodes cc_;
-  std::array<TupleValue, kTupleSlots> tuple_;
-  std::size_t tuple_depth_ = 0;
   std::size_t pc_ = 0;
+  RunState run_;
 };
 
 }  // namespace ringside::dif

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <tuple>
+
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/make_dif.h"
 #include "dif/verify/verify.h"
@@ -38,11 +40,30 @@ class EvaluatorTest : public ::testing::Test {
     object.integers = {at};
     return run(object);
   }
+  /// Compiled and interpreted, which must not differ.
   Result<std::uint64_t, Fault> run(const Difo& object) {
     EXPECT_TRUE(verify_difo(object)) << verify_difo(object).error().message;
     evaluator_.begin_firing(probe_, record_, guest_);
     evaluator_.begin_clause(EcbId{1});
-    return evaluator_.evaluate(object);
+    const auto interpreted = evaluator_.evaluate(object);
+    const auto compiled = run_compiled(object);
+    EXPECT_EQ(interpreted.value_or(0), compiled.value_or(0));
+    const Fault none;
+    const Fault& wanted = interpreted ? none : interpreted.error();
+    const Fault& got = compiled ? none : compiled.error();
+    EXPECT_EQ(std::tie(wanted.kind, wanted.pc, wanted.address),
+              std::tie(got.kind, got.pc, got.address));
+    return interpreted;
+  }
+  Result<std::uint64_t, Fault> run_compiled(const Difo& object) {
+    const Program whole = program({clause({action(ActionKind::Evaluate, {object})})});
+    SharedState shared(whole, {}, 1);
+    Evaluator evaluator(whole, {}, shared, speculations_, 0);
+    const Difo& compiled = whole.clauses[0].actions[0].arguments[0];
+    EXPECT_NE(shared.code.find(compiled), nullptr);
+    evaluator.begin_firing(probe_, record_, guest_);
+    evaluator.begin_clause(EcbId{1});
+    return evaluator.evaluate(compiled);
   }
 
   FakeGuest guest_;

@@ -38,6 +38,7 @@ class LineCache {
   Result<std::span<const std::byte>, Fault> line_from(std::uint64_t at);
 
  private:
+  friend struct NativeLayout;  // compiled code looks for a line by itself (native_emitter.cc)
   struct Tag {
     std::uint64_t generation = 0;
     std::uint64_t line = 0;

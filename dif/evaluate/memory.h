@@ -120,6 +120,9 @@ class Memory {
   void give_back(std::uint64_t handle);
 
   std::size_t string_size() const { return string_size_; }
+  /// For compiled code, which looks into them first (native_code.h).
+  const LineCache& kernel_lines() const { return kernel_; }
+  const LineCache& user_lines() const { return user_; }
 
  private:
   static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }

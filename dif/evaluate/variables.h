@@ -124,6 +124,9 @@ class Variables {
   std::uint64_t load(VariableScope scope, std::uint16_t id);
   Result<void, Fault> store(VariableScope scope, std::uint16_t id, std::uint64_t value);
 
+  /// The slots of this-> variables, for compiled code.
+  const VariableSlot* locals() const { return locals_.data(); }
+
   /// Dynamic ones: self-> scalars (empty tuple), and arrays. One that was never stored is 0.
   /// Storing 0 frees.
   Result<std::uint64_t, Fault> load_dynamic(VariableScope scope, std::uint16_t id, Owner owner,

@@ -47,6 +47,7 @@ struct EngineOptions {
   std::optional<std::uint32_t> cpu = std::nullopt;  // the only vCPU that probes fire on
   bool temporal = true;  // records of all vCPUs in the order of their firing
   BufferResize buffer_resize = BufferResize::Auto;  // bufresize
+  bool jit = true;  // jit: objects run as machine code, not by the interpreter
   std::uint64_t (*host_time)() = steady_time;       // ns; what bounds a firing's time goes by it
 };
 

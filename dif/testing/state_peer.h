@@ -30,8 +30,15 @@ class StatePeer {
     }
   }
 
+  /// Two tables that are used alike have the same bytes from now on; both are new.
+  static void share_seed(const SharedVariables& from, SharedVariables& to) {
+    to.dynamic_.seed_ = from.dynamic_.seed_;
+  }
+
   static bool same_variables(const ClauseRunner& a, const ClauseRunner& b) {
-    const Variables &left = variables(a), &right = variables(b);
+    return same_variables(variables(a), variables(b));
+  }
+  static bool same_variables(const Variables& left, const Variables& right) {
     const auto same = [](const VariableSlot& x, const VariableSlot& y) {
       return x.value == y.value;
     };
