@@ -277,6 +277,10 @@ Result<void> set_string_size(Settings& settings, View value) {
   return set_size(settings.engine.string_size, value, 2, kMaxString);
 }
 
+Result<void> set_jit(Settings& settings, View value) {
+  return set_flag(settings.engine.jit, value);
+}
+
 Result<void> set_temporal(Settings& settings, View value) {
   return set_flag(settings.engine.temporal, value);
 }

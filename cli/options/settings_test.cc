@@ -191,8 +191,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     ASSERT_FALSE(done) << name;
     EXPECT_EQ(done.error().code, ErrorCode::Unsupported) << name;
   }
-  for (const char* const ours : {"aggmerge", "bootargs", "channel", "jumpprobes", "maxrate",
-                                 "maxslow", "pollthreads", "rawtext"}) {
+  for (const char* const ours : {"aggmerge", "bootargs", "channel", "jit", "jumpprobes",
+                                 "maxrate", "maxslow", "pollthreads", "rawtext"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);
@@ -207,6 +207,15 @@ TEST(Option, OnlyDynamicOnesChangeWhileTracing) {
   EXPECT_TRUE(settings.quiet);
   ASSERT_FALSE(fixed);
   EXPECT_EQ(fixed.error().message, "Operation illegal when tracing is active");
+}
+
+TEST(Option, ProgramsAreMachineCodeUnlessJitIsOff) {
+  Settings settings;
+  EXPECT_TRUE(settings.engine.jit);
+
+  ASSERT_TRUE(apply_option(settings, "jit", "no", OptionSource::CommandLine));
+
+  EXPECT_FALSE(settings.engine.jit);
 }
 
 TEST(Option, StringSizeHasLimits) {

@@ -91,6 +91,12 @@ Result<void> bind(const Script& script, const SessionTargets& targets, SessionTa
   const dif::EngineOptions options = TRY(fitted_buffers(targets, entry, program, settings));
   entry.target->bind(std::move(verified), options,
                      settings.raw_user_addresses ? Names::Raw : Names::LookedUp, std::move(share));
+  const std::string& refusal = entry.target->engine().jit_refusal();
+  if (!refusal.empty() && !settings.quiet) {
+    targets.print_line(entry, fmt::format("programs are interpreted, which takes longer: {}; -x "
+                                          "jit=no asks for that without this message",
+                                          refusal));
+  }
   return {};
 }
 

@@ -6,7 +6,8 @@ Usage: tests/golden/run.py [-k PATTERN] [-j JOBS] [--state] [--update] [--skippe
 A test is one file, tests/golden/CATEGORY/NAME.d; README.md beside this file describes its form.
 Progress and diffs go to stderr; the last line on stdout is "N passed, N failed", and ", N skipped"
 when there are any. `--update` writes what was printed into the EXPECT block of each failing test,
-to be reviewed before it is committed. RINGSIDE_BUILD names another build folder.
+to be reviewed before it is committed. RINGSIDE_BUILD names another build folder; with
+DTRACE_OPT_JIT=no in the environment the scripts are interpreted instead of compiled.
 """
 
 import argparse
@@ -153,9 +154,10 @@ def command(test, ringside, script):
 
 
 def surroundings(test, ringside, script):
-    """The environment of a test: nothing of ours but PATH, so that DTRACE_OPT_ cannot leak in."""
+    """The environment of a test: nothing of ours but PATH and DTRACE_OPT_JIT, which changes no output."""
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC",
-                   "DTRACE": str(ringside), "SCRIPT": script}
+                   "DTRACE": str(ringside), "SCRIPT": script,
+                   **{key: os.environ[key] for key in ("DTRACE_OPT_JIT",) if key in os.environ}}
     for line in test.header.get("ENV", []):
         environment.update(word.split("=", 1) for word in shlex.split(line))
     return environment

@@ -2,7 +2,7 @@
 // clauses fire 10,000 times, without exit(); then a fresh engine gets the variables as they are and
 // both fire once more. All that this firing records, aggregates, reports, drops and leaves in
 // variables has to be the same: nothing that many firings use up, cut or leave behind may tell them
-// apart.
+// apart. The fresh engine interprets the program, the other one runs machine code.
 //
 // The strings that the program brings along lie in the guest's memory here, so that everything goes
 // the way of what a guest has, and takes the space that is staged for it.
@@ -203,7 +203,9 @@ std::string check(const std::vector<std::byte>& dof) {
   auto verified = verify_program(std::move(*program));
   if (!verified) return "differs: " + verified.error().message;
   const EngineOptions options = options_of(verified->program());
-  Instance old(verified->program(), options), fresh(verified->program(), options);
+  EngineOptions interpreted = options;
+  interpreted.jit = false;
+  Instance old(verified->program(), options), fresh(verified->program(), interpreted);
   for (unsigned round = 0; round < rounds_of(verified->program()); ++round) {
     old.fire_all(guest, round);
   }
