@@ -37,6 +37,10 @@ std::size_t deepest_stack(const Program& program) {
 
 constexpr std::uint64_t kMostWork = 1 << 29;  // of a firing that loops: a few seconds
 
+tl::unexpected<Fault> out_of_time() {
+  return tl::make_unexpected(Fault{FaultKind::IllegalOperation, kNoPc, 0});
+}
+
 }  // namespace
 
 ClauseRunner::ClauseRunner(Firings& firings, unsigned vcpu)
@@ -147,14 +151,14 @@ ClauseRunner::Outcome ClauseRunner::run_clause(const Ecb& ecb, const FireRecord&
 
 Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
   const Clause& clause = *run.ecb.clause;
-  TRY(check_time(run));
+  if (is_out_of_time(run)) return out_of_time();
   if (clause.predicate) {
     const std::uint64_t value = TRY(evaluator_.evaluate(*clause.predicate));
     if (value == 0) return Outcome::Skipped;
   }
   if (run.ecb.kind == RecordKind::Principal && !find_room(run)) return Outcome::Skipped;
   for (const Action& action : clause.actions) {
-    TRY(check_time(run));
+    if (is_out_of_time(run)) return out_of_time();
     const Next next = TRY(run_action(run, action));
     if (next == Next::EndClause) return Outcome::Skipped;
   }
@@ -163,12 +167,6 @@ Result<ClauseRunner::Outcome, Fault> ClauseRunner::run_body(Run& run) {
                     firings_.speculations.state(run.speculation) != SpeculationState::Recording;
   if (run.buffer != nullptr && !gone) run.buffer->commit(run.record.timestamp);
   return Outcome::Done;
-}
-
-/// Before each step of a clause.
-Result<void, Fault> ClauseRunner::check_time(const Run& run) {
-  if (!time_.is_over(run.ecb.step_work, options_.host_time)) return {};
-  return tl::make_unexpected(Fault{FaultKind::IllegalOperation, kNoPc, 0});
 }
 
 /// A clause whose record has no room does not run. One with exit() does, or a full buffer would

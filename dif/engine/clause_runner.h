@@ -42,18 +42,20 @@ class FiringTime {
   template <class Clock>
   bool is_over(std::uint64_t work, Clock now) {
     work_ += std::max(work, kLeastOfStep);
-    if (work_ < kLookEvery) return false;
+    return work_ >= kLookEvery && has_passed(now());
+  }
+  bool was_over() const { return was_over_; }
+
+ private:
+  bool has_passed(std::uint64_t time) {
     work_ = 0;
-    const std::uint64_t time = now();
     if (last_ == 0) last_ = time + kMost;
     if (time <= last_) return false;
     if (!was_over_) last_ = time + kMost;
     was_over_ = true;
     return true;
   }
-  bool was_over() const { return was_over_; }
 
- private:
   std::uint64_t work_ = 0;  // since the last look
   std::uint64_t last_ = 0;  // ns; 0: there was no look yet
   bool was_over_ = false;
@@ -131,7 +133,10 @@ class ClauseRunner {
   void end_loops_around(const EnabledProbe& probe, std::size_t at);
   Outcome run_clause(const Ecb& ecb, const FireRecord& record, VcpuOutput& out);
   Result<Outcome, Fault> run_body(Run& run);
-  Result<void, Fault> check_time(const Run& run);
+  /// Before each step of a clause.
+  bool is_out_of_time(const Run& run) {
+    return time_.is_over(run.ecb.step_work, options_.host_time);
+  }
   bool find_room(Run& run);
   Room room_of(const Run& run) const {
     const bool keeps = options_.buffer_policy == BufferPolicy::Switch;

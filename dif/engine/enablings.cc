@@ -99,24 +99,19 @@ std::uint32_t Enablings::add_name(const std::string& text) {
   return at;
 }
 
-const EnabledProbe* Enablings::find(ProbeId id) const {
-  const bool known = id.value < probe_index_.size() && probe_index_[id.value] != 0;
-  return known ? &probes_[probe_index_[id.value] - 1] : nullptr;
-}
-
 EnabledProbe& Enablings::probe(ProbeId id, const ProbeDescription& name) {
-  if (probe_index_.size() <= id.value) probe_index_.resize(id.value + std::size_t{1});
-  std::uint32_t& index = probe_index_[id.value];
-  if (index == 0) {
+  if (probes_by_id_.size() <= id.value) probes_by_id_.resize(id.value + std::size_t{1});
+  EnabledProbe*& known = probes_by_id_[id.value];
+  if (known == nullptr) {
     EnabledProbe fresh{name, {id, {}}, {}};
     fresh.identity.names = {add_name(name.provider), add_name(name.module), add_name(name.function),
                             add_name(name.name), machine_name_};
     fresh.identity.machine_number = options_.machine_number;
     fresh.identity.machine_process = options_.machine_process;
     probes_.push_back(std::move(fresh));
-    index = static_cast<std::uint32_t>(probes_.size());
+    known = &probes_.back();
   }
-  return probes_[index - 1];
+  return *known;
 }
 
 /// A global that is stored while several vCPUs may fire is read under the program lock.
@@ -199,6 +194,7 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   most_clauses_ = std::max(most_clauses_, fired.ecbs.size());
   shapes_.push_back(layout.shape);
   ecbs_.push_back(std::move(ecb));
+  ecbs_by_index_.push_back(&ecbs_.back());
   if (!fires_alone(name)) note_stores(clause);
   if (error_probe_ == id) {
     find_program_first();

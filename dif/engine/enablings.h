@@ -58,14 +58,16 @@ class Enablings {
   const Program& program() const { return program_; }
   const EngineOptions& options() const { return options_; }
   /// Null: nothing is enabled there.
-  const EnabledProbe* find(ProbeId id) const;
+  const EnabledProbe* find(ProbeId id) const {
+    return id.value < probes_by_id_.size() ? probes_by_id_[id.value] : nullptr;
+  }
   /// Null: faults fire nothing.
   const EnabledProbe* error_probe() const {
     return error_probe_ && error_fires_.load(std::memory_order_relaxed) ? find(*error_probe_)
                                                                         : nullptr;
   }
   bool is_end(ProbeId id) const { return end_probe_ == id; }
-  const Ecb& ecb(std::uint32_t index) const { return ecbs_[index]; }
+  const Ecb& ecb(std::uint32_t index) const { return *ecbs_by_index_[index]; }
   const EcbInfo& info(EcbId id) const;
   const RecordShapes& shapes() const { return shapes_; }
 
@@ -95,10 +97,12 @@ class Enablings {
   RecordShapes shapes_;  // by EcbId
   std::deque<Ecb> ecbs_;
   std::deque<EnabledProbe> probes_;
-  std::vector<std::uint32_t> probe_index_;  // by ProbeId: index into probes_ plus 1, or 0
-  mutable std::vector<std::byte> names_;    // the Names arena, which nobody writes
-  std::uint32_t machine_name_ = 0;          // vmname, there
-  std::vector<bool> stores_noted_;          // by clause
+  // Into the deques, which take longer to find an element.
+  std::vector<const Ecb*> ecbs_by_index_;
+  std::vector<EnabledProbe*> probes_by_id_;  // null: nothing is enabled there
+  mutable std::vector<std::byte> names_;     // the Names arena, which nobody writes
+  std::uint32_t machine_name_ = 0;           // vmname, there
+  std::vector<bool> stores_noted_;           // by clause
   std::size_t most_clauses_ = 0, largest_beside_ = 0;
   bool error_comes_ = false;  // to what the program lock is for
   std::optional<ProbeId> error_probe_, end_probe_;

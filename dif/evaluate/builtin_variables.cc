@@ -44,10 +44,9 @@ Result<std::uint64_t, Fault> BuiltinVariables::context_int(ContextVariable which
 
 Result<std::uint64_t, Fault> BuiltinVariables::execname() {
   if (!execname_known_) {
-    std::array<char, kLongestExecname - 1> text;
+    // SAFETY: char may alias.
+    const std::span text(reinterpret_cast<char*>(execname_.data()), execname_.size() - 1);
     const std::size_t length = std::min(TRY(guest_->execname(text)), text.size());
-    const auto bytes = std::as_bytes(std::span(text)).first(length);
-    std::ranges::copy(bytes, execname_.begin());
     execname_[length] = std::byte{0};
     execname_known_ = true;
   }

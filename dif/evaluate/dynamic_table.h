@@ -44,12 +44,17 @@ inline std::uint64_t mix_hash(std::uint64_t a, std::uint64_t b) {
 
 inline std::uint32_t hash_bytes(std::span<const std::byte> key, std::uint64_t seed) {
   std::uint64_t hash = mix_hash(seed, key.size());
-  while (!key.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t part = key.size() < 8 ? key.size() : 8;
-    std::memcpy(&word, key.data(), part);
+  const std::byte* at = key.data();
+  std::size_t left = key.size();
+  for (; left >= 8; left -= 8, at += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
     hash = mix_hash(hash ^ word, seed);
-    key = key.subspan(part);
+  }
+  if (left != 0) {
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < left; ++i) word |= std::to_integer<std::uint64_t>(at[i]) << 8 * i;
+    hash = mix_hash(hash ^ word, seed);
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }

@@ -82,16 +82,10 @@ void Evaluator::begin_clause(EcbId ecb) {
   builtins_.begin_clause(ecb);
 }
 
-Result<std::uint64_t, Fault> Evaluator::evaluate(const Difo& difo) {
-  run_.tuple_depth = 0;
-  if (const NativeFunction compiled = code_.find(difo)) {
-    const NativeAnswer answer = compiled(run_);
-    if (answer.faulted != 0) return tl::make_unexpected(run_.fault);
-    return answer.value;
-  }
+Result<std::uint64_t, Fault> Evaluator::interpret(const Difo& difo) {
   regs_ = {};
   cc_ = {};
-  auto result = interpret(difo);
+  auto result = run(difo);
   if (!result) result.error().pc = static_cast<std::uint32_t>(pc_ * sizeof(Insn));
   return result;
 }
@@ -212,7 +206,7 @@ Result<void, Fault> Evaluator::store_element(VariableScope scope, std::uint16_t 
 /// The verifier checked register numbers, indices, forward branches and the closing ret, so none
 /// of that is checked here.
 // NOLINTNEXTLINE(readability-function-size): one switch, so that the compiler checks it for holes.
-Result<std::uint64_t, Fault> Evaluator::interpret(const Difo& difo) {
+Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
   const std::uint32_t* const text = difo.text.data();
   for (std::size_t pc = 0;; ++pc) {
     pc_ = pc;  // for a fault's report; the loop itself keeps to the local

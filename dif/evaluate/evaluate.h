@@ -74,7 +74,14 @@ class Evaluator {
   void begin_clause(EcbId ecb);
   /// The object's value: a number, or an address that memory() can read. A fault's pc is the
   /// instruction's offset in bytes.
-  Result<std::uint64_t, Fault> evaluate(const Difo& difo);
+  Result<std::uint64_t, Fault> evaluate(const Difo& difo) {
+    run_.tuple_depth = 0;
+    const NativeFunction compiled = code_.find(difo);
+    if (compiled == nullptr) return interpret(difo);
+    const NativeAnswer answer = compiled(run_);
+    if (answer.faulted != 0) return tl::make_unexpected(run_.fault);
+    return answer.value;
+  }
 
   /// The function for an opcode that compiled code does not do by itself.
   static NativeCall native_call(Opcode op);
@@ -91,6 +98,7 @@ class Evaluator {
   };
 
   Result<std::uint64_t, Fault> interpret(const Difo& difo);
+  Result<std::uint64_t, Fault> run(const Difo& difo);
   template <Opcode kOp>
   Result<std::uint64_t, Fault> perform(std::uint64_t a, std::uint64_t b, std::uint64_t c);
   template <Opcode kOp>

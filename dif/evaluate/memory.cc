@@ -26,15 +26,16 @@ Memory::Memory(const EngineOptions& options)
 }
 
 /// The D bytes from the handle to the end of its arena, or of the element where that has `least`
-/// of them. Memory that vCPUs share is looked at with its lock held: an element's, from when it was
-/// looked up; one whose address comes from elsewhere may be anybody's.
-Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at, std::size_t least) {
+/// of them; none where the handle leads nowhere. Memory that vCPUs share is looked at with its lock
+/// held: an element's, from when it was looked up; one whose address comes from elsewhere may be
+/// anybody's.
+std::span<const std::byte> Memory::state(std::uint64_t at, std::size_t least) {
   const auto arena = static_cast<std::size_t>(at >> 48 & 0xff);
   const std::uint64_t offset = at & kOffsetMask;
-  if (!is_handle(at) || arena >= kArenas) return raise(FaultKind::BadAddress, at);
+  if (!is_handle(at) || arena >= kArenas) return {};
   const auto bytes = arena == index(Arena::Constants) ? std::as_bytes(std::span(constants_))
                                                       : std::span<const std::byte>(arenas_[arena]);
-  if (offset >= bytes.size()) return raise(FaultKind::BadAddress, at);
+  if (offset >= bytes.size()) return {};
   if (access_ == nullptr) return bytes.subspan(offset);
   if (arena == index(Arena::Globals)) access_->take_program();
   if (arena == index(Arena::Dynamic)) {
@@ -46,8 +47,9 @@ Result<std::span<const std::byte>, Fault> Memory::state(std::uint64_t at, std::s
 }
 
 Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> out) {
-  const auto bytes = TRY(state(at, out.size()));
-  if (bytes.size() < out.size()) return raise(FaultKind::BadAddress, at + bytes.size());
+  const auto bytes = state(at, out.size());
+  if (bytes.empty() || bytes.size() < out.size())
+    return raise(FaultKind::BadAddress, at + bytes.size());
   if (out.empty()) return {};
   // Both may lie in scratch (bcopy within it).
   std::memmove(out.data(), bytes.data(), out.size());
@@ -57,7 +59,8 @@ Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> ou
 Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::size_t limit) {
   const std::size_t most = std::min(limit, string_size_);
   if (is_handle(at)) {
-    const auto bytes = TRY(state(at, 1));
+    const auto bytes = state(at, 1);
+    if (bytes.empty()) return raise(FaultKind::BadAddress, at);
     // SAFETY: char may alias; the length is bounded by the arena.
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                                 std::min(bytes.size(), most));

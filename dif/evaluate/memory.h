@@ -126,7 +126,7 @@ class Memory {
 
  private:
   static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
-  Result<std::span<const std::byte>, Fault> state(std::uint64_t at, std::size_t least);
+  std::span<const std::byte> state(std::uint64_t at, std::size_t least);
   std::uint32_t gaps() const { return access_ == nullptr ? 0 : access_->gaps(); }
   std::uint64_t open_bytes(std::uint64_t at) const;
 
