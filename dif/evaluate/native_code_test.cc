@@ -103,7 +103,7 @@ class Comparison {
  public:
   static constexpr unsigned kObjects = 64;
 
-  Comparison(RandomDif& random)
+  explicit Comparison(RandomDif& random)
       : random_(random),
         program_(make_program(random)),
         guest_a_(random),

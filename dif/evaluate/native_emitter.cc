@@ -89,7 +89,7 @@ const x86::Gp& NativeEmitter::rd() const {
   return kHomes[in_.rd()];
 }
 
-void NativeEmitter::emit(asmjit::Label entry) {
+void NativeEmitter::emit(const asmjit::Label& entry) {
   for (std::size_t pc = 0; pc < labels_.size(); ++pc) {
     if (known_.is_target[pc]) labels_[pc] = code_.newLabel();
   }

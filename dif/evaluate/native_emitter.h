@@ -30,7 +30,7 @@ class NativeEmitter {
         faulted_(code.newLabel()) {}
 
   /// The code is a NativeFunction and begins at `entry`.
-  void emit(asmjit::Label entry);
+  void emit(const asmjit::Label& entry);
 
  private:
   /// Code that is seldom needed, behind the object's own.
