@@ -42,6 +42,7 @@ provider proc {
 	probe slow(uint64_t ns)
 	    = fbt::fork:entry { self->from = timestamp; }
 	    -> fbt::fork:return /ns > 100/ { ns = timestamp - self->from; };
+	probe large(struct task_struct task) = fbt::fork:entry { task = arg0; };
 	probe when(long now) = fbt::fork:entry { now = walltimestamp; };
 	probe wide(long sum) = fbt::fork:entry {
 		this->a = arg0 + arg0 + arg0 + arg0 + arg0 + arg0 + arg0 + arg0;
@@ -127,9 +128,11 @@ TEST_F(DefinedProbesTest, TellWhatThisKernelLacks) {
                    "missed",
                    "fork:word: a probe's condition and arguments are numbers and addresses, made "
                    "without strings and without variables",
+                   "fork:large: a struct task_struct has 64 bytes, and an argument at most 8: pass "
+                   "a pointer to it",
                    "fork:when: walltimestamp, id and epid are a program's: a probe's condition and "
                    "arguments cannot have them",
-                   "fork:wide: with the values that it names, the expression of line 37 is longer "
+                   "fork:wide: with the values that it names, the expression of line 38 is longer "
                    "than 65536 characters"}));
 }
 

@@ -71,8 +71,13 @@ Result<TypeId> KernelPlaces::written_type(const std::string& written) {
   if (is_new) known->second = find_written_type(kernel_.types(), written);
   const auto found = known->second;
   const Type* const plain = found ? &kernel_.types()[kernel_.types().resolve(*found)] : nullptr;
-  if (plain == nullptr || plain->size == 0 || plain->size > sizeof(std::uint64_t)) {
+  if (plain == nullptr || plain->size == 0) {
     return fail(ErrorCode::Unsupported, fmt::format("this kernel has no type {}", written));
+  }
+  if (plain->size > sizeof(std::uint64_t)) {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("a {} has {} bytes, and an argument at most 8: pass a pointer to it",
+                            written, plain->size));
   }
   return *found;
 }

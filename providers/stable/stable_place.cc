@@ -81,7 +81,7 @@ ArgumentPlan passed_plan(const TypeGraph& types, const ProbePlace& place,
 // The text of arguments
 
 /// Values that name others several times grow with each step, without this bound to any size.
-constexpr std::size_t kLongestText = 64 << 10;
+constexpr std::size_t kLongestExpression = 64 << 10;
 
 /// With values in the place of their markers.
 Result<DefinitionText> filled_in(const DefinitionText& text,
@@ -96,11 +96,11 @@ Result<DefinitionText> filled_in(const DefinitionText& text,
     }
     const auto n = static_cast<std::size_t>(text.text[++at] - '0');
     if (n < values.size()) result.text += values[n].text;
-    if (result.text.size() > kLongestText) {
+    if (result.text.size() > kLongestExpression) {
       return fail(ErrorCode::Limit,
                   fmt::format("with the values that it names, the expression of line {} is longer "
                               "than {} characters",
-                              text.line, kLongestText));
+                              text.line, kLongestExpression));
     }
   }
   return result;
