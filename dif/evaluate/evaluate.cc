@@ -214,7 +214,8 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
     // Fields that are no registers are masked so that reading them as such is harmless.
     const std::uint64_t a = regs_[in.r1() % kRegisters], b = regs_[in.r2() % kRegisters];
     std::uint64_t& d = regs_[in.rd() % kRegisters];
-    switch (in.op()) {  // no default: -Wswitch names the opcode we forgot
+    const Opcode op = in.op();
+    switch (op) {  // no default: -Wswitch names the opcode we forgot
       case Opcode::Or: d = a | b; break;
       case Opcode::Xor: d = a ^ b; break;
       case Opcode::And: d = a & b; break;
@@ -250,63 +251,57 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Blu:
       case Opcode::Ble:
       case Opcode::Bleu:
-        if (takes_branch(in.op())) pc = in.label() - std::size_t{1};
+        if (takes_branch(op)) pc = in.label() - std::size_t{1};
         break;
-      case Opcode::Ldsb: d = TRY(load<std::int8_t>(a)); break;
-      case Opcode::Ldsh: d = TRY(load<std::int16_t>(a)); break;
-      case Opcode::Ldsw: d = TRY(load<std::int32_t>(a)); break;
-      case Opcode::Ldub: d = TRY(load<std::uint8_t>(a)); break;
-      case Opcode::Lduh: d = TRY(load<std::uint16_t>(a)); break;
-      case Opcode::Lduw: d = TRY(load<std::uint32_t>(a)); break;
-      case Opcode::Ldx: d = TRY(load<std::uint64_t>(a)); break;
-      case Opcode::Uldsb: d = TRY(load_user<std::int8_t>(a)); break;
-      case Opcode::Uldsh: d = TRY(load_user<std::int16_t>(a)); break;
-      case Opcode::Uldsw: d = TRY(load_user<std::int32_t>(a)); break;
-      case Opcode::Uldub: d = TRY(load_user<std::uint8_t>(a)); break;
-      case Opcode::Ulduh: d = TRY(load_user<std::uint16_t>(a)); break;
-      case Opcode::Ulduw: d = TRY(load_user<std::uint32_t>(a)); break;
-      case Opcode::Uldx: d = TRY(load_user<std::uint64_t>(a)); break;
-      case Opcode::Rldsb: d = TRY(load_state<std::int8_t>(a)); break;
-      case Opcode::Rldsh: d = TRY(load_state<std::int16_t>(a)); break;
-      case Opcode::Rldsw: d = TRY(load_state<std::int32_t>(a)); break;
-      case Opcode::Rldub: d = TRY(load_state<std::uint8_t>(a)); break;
-      case Opcode::Rlduh: d = TRY(load_state<std::uint16_t>(a)); break;
-      case Opcode::Rlduw: d = TRY(load_state<std::uint32_t>(a)); break;
-      case Opcode::Rldx: d = TRY(load_state<std::uint64_t>(a)); break;
-      case Opcode::Stb: TRY(store<std::uint8_t>(d, a)); break;
-      case Opcode::Sth: TRY(store<std::uint16_t>(d, a)); break;
-      case Opcode::Stw: TRY(store<std::uint32_t>(d, a)); break;
-      case Opcode::Stx: TRY(store<std::uint64_t>(d, a)); break;
+      case Opcode::Ldsb:
+      case Opcode::Ldsh:
+      case Opcode::Ldsw:
+      case Opcode::Ldub:
+      case Opcode::Lduh:
+      case Opcode::Lduw:
+      case Opcode::Ldx:
+      case Opcode::Uldsb:
+      case Opcode::Uldsh:
+      case Opcode::Uldsw:
+      case Opcode::Uldub:
+      case Opcode::Ulduh:
+      case Opcode::Ulduw:
+      case Opcode::Uldx:
+      case Opcode::Rldsb:
+      case Opcode::Rldsh:
+      case Opcode::Rldsw:
+      case Opcode::Rldub:
+      case Opcode::Rlduh:
+      case Opcode::Rlduw:
+      case Opcode::Rldx:
+      case Opcode::Allocs: d = TRY(perform(op, a)); break;
+      case Opcode::Stb:
+      case Opcode::Sth:
+      case Opcode::Stw:
+      case Opcode::Stx: TRY(perform(op, d, a)); break;
+      case Opcode::Copys: TRY(perform(op, a, b, d)); break;
       case Opcode::Ret: return d;
       case Opcode::Nop: break;
       case Opcode::Setx: d = difo.integers[in.index()]; break;
       case Opcode::Sets: d = constant_string(difo, in.index()); break;
-      case Opcode::Ldga:
-        d = TRY(in.r1() == kArgsArray ? builtins_.argument(b)
-                                      : builtins_.machine_register(in.r1(), b));
-        break;
-      case Opcode::Ldgs: d = TRY(load_scalar(in.index())); break;
-      case Opcode::Stgs: TRY(variables_.store(VariableScope::Global, in.index(), d)); break;
+      case Opcode::Ldga: d = TRY(perform(op, in.r1(), b)); break;
       case Opcode::Ldls: d = variables_.load(VariableScope::Clause, in.index()); break;
-      case Opcode::Stls: TRY(variables_.store(VariableScope::Clause, in.index(), d)); break;
-      case Opcode::Ldts: d = TRY(load_element(VariableScope::Thread, in.index(), false)); break;
-      case Opcode::Stts: TRY(store_element(VariableScope::Thread, in.index(), false, d)); break;
-      case Opcode::Ldgaa: d = TRY(load_element(VariableScope::Global, in.index(), true)); break;
-      case Opcode::Stgaa: TRY(store_element(VariableScope::Global, in.index(), true, d)); break;
-      case Opcode::Ldtaa: d = TRY(load_element(VariableScope::Thread, in.index(), true)); break;
-      case Opcode::Sttaa: TRY(store_element(VariableScope::Thread, in.index(), true, d)); break;
+      case Opcode::Ldgs:
+      case Opcode::Ldts:
+      case Opcode::Ldgaa:
+      case Opcode::Ldtaa:
+      case Opcode::Call: d = TRY(perform(op, in.index())); break;
+      case Opcode::Stgs:
+      case Opcode::Stls:
+      case Opcode::Stts:
+      case Opcode::Stgaa:
+      case Opcode::Sttaa: TRY(perform(op, in.index(), d)); break;
       case Opcode::Pushtr:
       case Opcode::Pushtv: TRY(push(in)); break;
       case Opcode::Popts:
         if (run_.tuple_depth > 0) --run_.tuple_depth;
         break;
       case Opcode::Flushts: run_.tuple_depth = 0; break;
-      case Opcode::Call:
-        d = TRY(subroutines_.call(static_cast<Subroutine>(in.index()), tuple()));
-        run_.tuple_depth = 0;
-        break;
-      case Opcode::Allocs: d = TRY(zeroed_scratch(a)); break;
-      case Opcode::Copys: TRY(copy(a, b, d)); break;
       case Opcode::Ldta:
       case Opcode::Stga:
       case Opcode::Xlate:
@@ -315,10 +310,10 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
   }
 }
 
-/// The work of one opcode for compiled code, by what the interpreter does it by. The operands are,
-/// in the order of insn.h: the array or the variable's or subroutine's number; the values of r1 and
-/// r2; the value of rd where it is no result. Of a store the address comes first. Answers with what
-/// rd gets, or with the order of two strings.
+/// The work of one opcode that is more than a number's, for compiled code and the interpreter. The
+/// operands are, in the order of insn.h: the array or the variable's or subroutine's number; the
+/// values of r1 and r2; the value of rd where it is no result. Of a store the address comes first.
+/// Answers with what rd gets, or with the order of two strings.
 template <Opcode kOp>
 Result<std::uint64_t, Fault> Evaluator::perform(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const auto id = static_cast<std::uint16_t>(a);
@@ -371,7 +366,7 @@ Result<std::uint64_t, Fault> Evaluator::perform(std::uint64_t a, std::uint64_t b
       run_.tuple_depth = 0;
       return value;
     }
-    default: return raise(FaultKind::IllegalOperation);  // compiled code does it by itself
+    default: return raise(FaultKind::IllegalOperation);  // both do it by themselves
   }
 }
 

@@ -78,9 +78,7 @@ class Evaluator {
     run_.tuple_depth = 0;
     const NativeFunction compiled = code_.find(difo);
     if (compiled == nullptr) return interpret(difo);
-    const NativeAnswer answer = compiled(run_);
-    if (answer.faulted != 0) return tl::make_unexpected(run_.fault);
-    return answer.value;
+    return result_of(compiled(run_));
   }
 
   /// The function for an opcode that compiled code does not do by itself.
@@ -99,8 +97,16 @@ class Evaluator {
 
   Result<std::uint64_t, Fault> interpret(const Difo& difo);
   Result<std::uint64_t, Fault> run(const Difo& difo);
+  Result<std::uint64_t, Fault> result_of(NativeAnswer answer) const {
+    if (answer.faulted != 0) return tl::make_unexpected(run_.fault);
+    return answer.value;
+  }
   template <Opcode kOp>
   Result<std::uint64_t, Fault> perform(std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  Result<std::uint64_t, Fault> perform(Opcode op, std::uint64_t a, std::uint64_t b = 0,
+                                       std::uint64_t c = 0) {
+    return result_of(native_call(op)(run_, a, b, c));
+  }
   template <Opcode kOp>
   static NativeAnswer call(RunState& run, std::uint64_t a, std::uint64_t b, std::uint64_t c);
   bool takes_branch(Opcode op) const;
