@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "dif/program/builtin.h"
 #include "dif/program/probe_description.h"
@@ -59,19 +60,18 @@ bool is_family(const ProbeDefinition& definition) {
 
 class Family {
  public:
-  Family(const ProbeDefinition& pattern, const guest_linux::Kernel& kernel)
-      : pattern_(pattern), kernel_(kernel), one_(pattern) {
-    // never_in has done its work when a function is added; each copy would carry it along.
-    one_.place.never_in.clear();
-    if (one_.beginning) one_.beginning->place.never_in.clear();
+  Family(ProbeDefinition pattern, const guest_linux::Kernel& kernel)
+      : pattern_(std::move(pattern)),
+        never_in_(std::exchange(pattern_.place.never_in, {})),
+        kernel_(kernel) {
+    if (pattern_.beginning) pattern_.beginning->place.never_in.clear();
   }
 
   void add_if_matched(const guest_linux::Symbol& function) {
     const ProbePlace& place = pattern_.place;
     if (!dif::field_matches(place.name, function.name)) return;
-    const bool is_left_out = std::ranges::any_of(place.never_in, [&](const std::string& prefix) {
-      return function.name.starts_with(prefix);
-    });
+    const bool is_left_out = std::ranges::any_of(
+        never_in_, [&](const std::string& prefix) { return function.name.starts_with(prefix); });
     const auto& module = kernel_.symbols().modules()[function.module].name;
     if (module == place.module && !is_left_out) functions_.push_back(&function);
   }
@@ -88,16 +88,16 @@ class Family {
     const TypeGraph& types = kernel_.types();
     const auto prototype = kernel_.prototype(function);
     if (!prototype || types[*prototype].kind != TypeKind::Function) return std::nullopt;
-    ProbeDefinition one = one_;
+    ProbeDefinition one = pattern_;
     one.place.name = std::string(function.name);
     if (one.beginning) one.beginning->place.name = one.place.name;
     if (one.passes_parameters) add_parameters(one, types, types.parameters(*prototype));
     return one;
   }
 
-  const ProbeDefinition& pattern_;
+  ProbeDefinition pattern_;  // without never_in, which each copy would carry along
+  const std::vector<std::string> never_in_;
   const guest_linux::Kernel& kernel_;
-  ProbeDefinition one_;  // of one function, less its name and parameters
   std::vector<const guest_linux::Symbol*> functions_;
 };
 

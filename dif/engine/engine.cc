@@ -72,10 +72,10 @@ struct Engine::State {
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
         firings(program.program(), plan.options, vcpus, std::move(share)),
         order_room(room_for_orders(program.program(), plan.options)),
-        memory(lane_memory() * vcpus * (switches() ? 2 : 1)) {
+        memory(vcpu_memory() * vcpus * (switches() ? 2 : 1)) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
-    const std::size_t size = std::min(lane_memory(), memory.bytes().size() / copies);
+    const std::size_t size = std::min(vcpu_memory(), memory.bytes().size() / copies);
     for (unsigned vcpu = 0; vcpu < vcpus; ++vcpu) {
       const auto first = memory.bytes().subspan(vcpu * size, size);
       const auto second =
@@ -93,7 +93,7 @@ struct Engine::State {
   }
 
   /// Of one principal buffer.
-  std::size_t lane_memory() const { return plan.options.buffer_size + order_room; }
+  std::size_t vcpu_memory() const { return plan.options.buffer_size + order_room; }
 
   void keep_room(std::size_t bytes) {
     for (const auto& vcpu_state : vcpu_states) {
@@ -106,7 +106,7 @@ struct Engine::State {
 
   bool is_due(std::uint64_t now);
   void clean(std::uint32_t vcpu);
-  void clean_lane(std::uint32_t vcpu);
+  void clean_own(std::uint32_t vcpu);
   TraceData take(bool all_records);
 
   static constexpr std::uint64_t kNever = UINT64_MAX;
@@ -137,19 +137,19 @@ bool Engine::State::is_due(std::uint64_t now) {
 
 /// Under the vCPU's firing lock, before it fires.
 void Engine::State::clean(std::uint32_t vcpu) {
-  clean_lane(vcpu);
+  clean_own(vcpu);
   for (std::uint32_t other = 0; other < vcpu_states.size(); ++other) {
     if (other == vcpu) continue;
     VcpuState& vcpu_state = *vcpu_states[other];
     vcpu_state.has_to_clean.store(true, std::memory_order_relaxed);
     if (!vcpu_state.firing_lock.try_lock()) continue;
     const std::lock_guard lock(vcpu_state.firing_lock, std::adopt_lock);
-    clean_lane(other);
+    clean_own(other);
   }
 }
 
 /// Cleans the vCPU's own state, under its firing lock.
-void Engine::State::clean_lane(std::uint32_t vcpu) {
+void Engine::State::clean_own(std::uint32_t vcpu) {
   VcpuState& vcpu_state = *vcpu_states[vcpu];
   vcpu_state.has_to_clean.store(false, std::memory_order_relaxed);
   firings.shared.variables.clean(firings.shared.first_vcpu + vcpu);
@@ -273,7 +273,7 @@ void Engine::fire(ProbeId probe, const FireRecord& record, const GuestContext& g
   if (state.is_due(record.timestamp) || state.firings.shared.variables.runs_short()) {
     state.clean(record.vcpu);
   } else if (vcpu_state.has_to_clean.load(std::memory_order_relaxed)) {
-    state.clean_lane(record.vcpu);
+    state.clean_own(record.vcpu);
   }
   vcpu_state.runner.fire(probe, record, guest, state.filled(vcpu_state));
 }
