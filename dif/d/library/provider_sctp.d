@@ -1,7 +1,7 @@
 /*
  * The probes of sctp, where the guest has loaded the module when ringside starts. A packet is received when
- * an association or, if it belongs to none, an endpoint takes it; it is sent when the whole packet is
- * with IP. Packets in UDP (RFC 6951) are udp's when they are sent.
+ * an association takes it, or an endpoint if it belongs to no association. A packet is sent when IP has all of
+ * it. A packet that is sent inside UDP (RFC 6951) fires udp:::send instead.
  *
  * sctp_do_sm() makes all changes of state. An association that it has freed still reads as closed (0), since the
  * memory lasts for RCU's grace period. When the chunk (event 1) is a SACK (3), it calls itself for the change,
