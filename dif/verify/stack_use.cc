@@ -43,23 +43,21 @@ bool records_user_code(const Program& program) {
 /// All branches lead forward, so one pass sees every way to an instruction before it.
 bool returns_constant(const Difo& difo) {
   // By instruction: the registers that hold constants there, whichever way led to it.
-  constexpr unsigned kAll = (1U << kRegisters) - 1;
-  std::vector<unsigned> constants(difo.text.size() + 1, kAll);
-  if (difo.text.empty()) return false;
-  constants[0] = 1;  // r0 is always 0
-  std::vector<bool> reached(difo.text.size() + 1);
-  reached[0] = true;
+  std::vector<unsigned> constants(difo.text.size(), ~0U);
+  std::vector<bool> reached(difo.text.size());
   const auto lead_to = [&](std::size_t at, unsigned known) {
-    if (at >= difo.text.size()) return;
     constants[at] &= known;
     reached[at] = true;
   };
-  for (std::size_t i = 0; i < difo.text.size(); ++i) {
-    if (!reached[i]) continue;
-    const Insn insn{difo.text[i]};
+  lead_to(0, 1);  // r0 is always 0
+  std::size_t next = 0;
+  for (const std::uint32_t word : difo.text) {
+    const std::size_t here = next++;
+    if (!reached[here]) continue;
+    const Insn insn{word};
     const Opcode op = insn.op();
     const unsigned result = 1U << insn.rd() % kRegisters;
-    unsigned known = constants[i];
+    unsigned known = constants[here];
     if (op == Opcode::Ret) {
       if ((known & result) == 0) return false;
       continue;
@@ -72,7 +70,7 @@ bool returns_constant(const Difo& difo) {
       const bool constant = op == Opcode::Setx || op == Opcode::Sets || copied;
       known = constant ? known | result : known & ~result;
     }
-    lead_to(i + 1, known | 1);
+    lead_to(next, known | 1);
   }
   return true;
 }

@@ -13,7 +13,8 @@ bool uses_kernel_stack(const Program& program);
 /// Whether it records addresses of processes' code: ustack(), usym() and the like.
 bool records_user_code(const Program& program);
 
-/// Whether each value that the object can return is a constant in it: "a", x ? "a" : "b", 27.
+/// Whether each value that a verified object can return is a constant in it: "a", x ? "a" :
+/// "b", 27.
 bool returns_constant(const Difo& difo);
 
 }  // namespace ringside::dif

@@ -47,21 +47,34 @@ TEST(StackUse, DepthAndCallerAreFoundInPredicatesToo) {
 }
 
 /// x ? "a" : "b", as the compiler has it; x is a variable.
-Difo choice(std::uint32_t second) {
+Difo choice(std::uint32_t second, Opcode branch = Opcode::Be) {
   return difo({encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Pid), 1),
-               encode(Opcode::Tst, 1), encode_branch(Opcode::Be, 5),
-               encode_indexed(Opcode::Sets, 1, 1), encode_branch(Opcode::Ba, 6), second,
-               encode_return(1)});
+               encode(Opcode::Tst, 1), encode_branch(branch, 5), encode_indexed(Opcode::Sets, 1, 1),
+               encode_branch(Opcode::Ba, 6), second, encode_return(1)});
 }
 
 TEST(ReturnsConstant, WhereEachWayEndsInOne) {
   EXPECT_TRUE(returns_constant(constant(27)));
   EXPECT_TRUE(returns_constant(constant("a")));
   EXPECT_TRUE(returns_constant(difo({encode_return(0)})));
-  EXPECT_TRUE(returns_constant(choice(encode_indexed(Opcode::Sets, 2, 1))));
-  EXPECT_FALSE(returns_constant(choice(encode(Opcode::Nop)))) << "the variable on one way";
+  for (const Opcode branch : {Opcode::Be, Opcode::Bleu}) {
+    EXPECT_TRUE(returns_constant(choice(encode_indexed(Opcode::Sets, 2, 1), branch)));
+    EXPECT_FALSE(returns_constant(choice(encode(Opcode::Nop), branch)))
+        << "the variable on one way";
+  }
   EXPECT_FALSE(returns_constant(builtin(Builtin::Execname)));
-  EXPECT_FALSE(returns_constant(difo({})));
+}
+
+TEST(ReturnsConstant, ACopyIsOneWhereItsSourceIs) {
+  const std::uint32_t set = encode_indexed(Opcode::Setx, 0, 1);
+  const std::uint32_t load = encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Pid), 1);
+  const std::uint32_t copy = encode(Opcode::Mov, 1, 0, 2), of_zero = encode(Opcode::Mov, 0, 0, 2);
+  EXPECT_TRUE(returns_constant(difo({set, copy, encode_return(2)})));
+  EXPECT_FALSE(returns_constant(difo({load, copy, encode_return(2)})));
+  EXPECT_TRUE(returns_constant(difo({load, of_zero, encode_return(2)})));
+  EXPECT_FALSE(returns_constant(difo({set, load, copy, encode_return(2)}))) << "written over";
+  EXPECT_FALSE(returns_constant(difo({set, encode(Opcode::Add, 1, 1, 2), encode_return(2)})))
+      << "not computed here";
 }
 
 }  // namespace

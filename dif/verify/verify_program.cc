@@ -293,8 +293,8 @@ Result<void> check_clause(Clause& clause, std::size_t number, const Program& pro
 
 /// A loop that was seen whole: clauses first..last, and how often at most one of them runs in it.
 struct Loop {
-  std::size_t first = 0, last = 0;
-  std::uint64_t trips = 0;
+  std::size_t first, last;
+  std::uint64_t trips;
 };
 
 /// `open` holds the loops so far that no other one contains, in order. The new one swallows those

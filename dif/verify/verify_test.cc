@@ -27,11 +27,22 @@ TEST(Verifier, AcceptsWhatTheRulesAllow) {
 }
 
 TEST(Verifier, RefusesAClauseWhoseRecordsOffsetsCannotReach) {
-  Action megabyte = action(ActionKind::Tracemem, {constant(0)});
-  megabyte.argument = 1 << 20;
+  constexpr std::uint64_t kReach = std::uint64_t{1} << 31;
+  Action dump = action(ActionKind::Tracemem, {constant(0)});
+  dump.argument = kMostRecordBytes;
+  std::vector<Action> actions(2046, dump);
+  actions.push_back(action(ActionKind::Trace, {constant("may be as long as any")}));
+  actions.push_back(action(ActionKind::Trace, {constant(1)}));
+  // Each value begins at a multiple of 8.
+  dump.argument = kReach - 2047 * (std::uint64_t{kMostRecordBytes} + 8) - (8 + 8) - 8;
+  actions.push_back(dump);
+  const auto verified = [&actions] { return verify_program(program({clause(actions)})); };
 
-  EXPECT_TRUE(verify_program(program({clause(std::vector<Action>(64, megabyte))})));
-  EXPECT_FALSE(verify_program(program({clause(std::vector<Action>(4096, megabyte))})));
+  EXPECT_TRUE(verified());
+  ++actions.back().argument;
+  ASSERT_FALSE(verified());
+  EXPECT_EQ(verified().error().message, "clause 1 records more than fits");
+  EXPECT_EQ(verified().error().code, ErrorCode::Limit);
 }
 
 TEST(Verifier, RefusesRegistersThatDoNotExist) {
@@ -39,7 +50,18 @@ TEST(Verifier, RefusesRegistersThatDoNotExist) {
   EXPECT_EQ(refusal({encode(Opcode::Add, 0, 9, 1)}), "instruction 0: there is no register 9");
   EXPECT_EQ(refusal({encode(Opcode::Add, 0, 0, 10)}), "instruction 0: there is no register 10");
   EXPECT_NE(refusal({encode_push(Opcode::Pushtv, TupleType::Value, 8, 1)}), "");
+  EXPECT_NE(refusal({encode_push(Opcode::Pushtv, TupleType::Value, 0, 8)}), "");
   EXPECT_NE(refusal({encode_indexed(Opcode::Stgs, 0x500, 8)}), "");
+  for (const std::uint32_t word :
+       {encode(Opcode::Not, 8, 0, 1), encode(Opcode::Ldx, 8, 0, 1), encode(Opcode::Cmp, 8, 0),
+        encode(Opcode::Cmp, 0, 8), encode(Opcode::Tst, 8, 0), encode(Opcode::Stx, 8, 0, 1),
+        encode(Opcode::Stx, 1, 0, 8), encode(Opcode::Copys, 8, 0, 1),
+        encode(Opcode::Copys, 0, 8, 1), encode(Opcode::Copys, 0, 0, 8), encode_return(8),
+        encode(Opcode::Ldga, 0, 8, 1), encode(Opcode::Ldga, 0, 0, 8),
+        encode_indexed(Opcode::Setx, 0, 8), encode_indexed(Opcode::Ldgs, 0x500, 8),
+        encode_indexed(Opcode::Call, 0, 8)}) {
+    EXPECT_EQ(refusal({word}), "instruction 0: there is no register 8") << std::hex << word;
+  }
 }
 
 TEST(Verifier, RefusesToWriteRegisterZero) {
@@ -50,6 +72,9 @@ TEST(Verifier, RefusesToWriteRegisterZero) {
   EXPECT_EQ(refusal({encode_indexed(Opcode::Ldgs, 0x100, 0)}), why);
   EXPECT_EQ(refusal({encode_indexed(Opcode::Call, 0, 0)}), why);
   EXPECT_EQ(refusal({encode(Opcode::Stx, 1, 0, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Not, 1, 0, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Copys, 1, 2, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Ldga, 0, 1, 0)}), why);
 }
 
 TEST(Verifier, RefusesUnusedBits) {
@@ -59,6 +84,12 @@ TEST(Verifier, RefusesUnusedBits) {
   EXPECT_EQ(refusal({encode(Opcode::Not, 1, 2, 3)}), why);
   EXPECT_EQ(refusal({encode(Opcode::Nop, 0, 0, 1)}), why);
   EXPECT_EQ(refusal({encode(Opcode::Ldx, 1, 1, 1)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Tst, 1, 0, 2)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Nop, 1, 0, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Nop, 0, 1, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Stx, 1, 1, 1)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Ret, 1, 0, 0)}), why);
+  EXPECT_EQ(refusal({encode(Opcode::Ret, 0, 1, 0)}), why);
 }
 
 TEST(Verifier, BranchesGoForwardAndStayInside) {
@@ -106,6 +137,8 @@ TEST(Verifier, TupleTypesFitTheirInstruction) {
   EXPECT_EQ(refusal({encode_push(Opcode::Pushtr, TupleType::String, 0, 1)}), "");
   EXPECT_NE(refusal({encode_push(Opcode::Pushtv, TupleType::String, 0, 1)}), "");
   EXPECT_NE(refusal({encode(Opcode::Pushtr, 2, 0, 1)}), "");
+  EXPECT_EQ(refusal({encode_push(Opcode::Pushtv, TupleType::Value, 0, 1)}), "");
+  EXPECT_EQ(refusal({encode_push(Opcode::Pushtr, TupleType::Value, 1, 1)}), "");
 }
 
 TEST(Verifier, AnObjectEndsWithRetAndHasARecordableResult) {
@@ -116,6 +149,83 @@ TEST(Verifier, AnObjectEndsWithRetAndHasARecordableResult) {
   Difo open = difo({encode_return(0)});
   open.strings = "x";
   EXPECT_FALSE(verify_difo(open));
+}
+
+/// Why an object is refused that returns 0 as a value of this type.
+std::string result_refusal(ValueKind kind, std::uint32_t size) {
+  const auto done = verify_difo(difo({encode_return(0)}, {kind, false, size}));
+  return done ? "" : done.error().message;
+}
+
+TEST(Verifier, AResultHasASizeThatItsKindHas) {
+  for (const std::uint32_t size : {1, 2, 4, 8}) {
+    EXPECT_EQ(result_refusal(ValueKind::Integer, size), "");
+  }
+  for (const std::uint32_t size : {0, 3, 5, 7, 9, 16}) {
+    EXPECT_EQ(result_refusal(ValueKind::Integer, size),
+              "the result cannot have " + std::to_string(size) + " bytes");
+  }
+  constexpr std::uint32_t kMost = kMostRecordBytes;
+  struct Sizes {
+    ValueKind kind;
+    std::uint32_t least, most;  // 0: any smaller one is possible, too
+  };
+  for (const auto& [kind, least, most] : std::vector<Sizes>{{ValueKind::String, 0, kMost},
+                                                            {ValueKind::Bytes, 1, kMost},
+                                                            {ValueKind::KernelStack, 8, kMost},
+                                                            {ValueKind::UserStack, 16, kMost},
+                                                            {ValueKind::KernelSymbol, 8, 8},
+                                                            {ValueKind::KernelModule, 8, 8},
+                                                            {ValueKind::UserSymbol, 16, 16},
+                                                            {ValueKind::UserModule, 16, 16},
+                                                            {ValueKind::UserAddress, 16, 16}}) {
+    EXPECT_EQ(result_refusal(kind, least), "") << static_cast<int>(kind);
+    EXPECT_EQ(result_refusal(kind, most), "") << static_cast<int>(kind);
+    EXPECT_NE(result_refusal(kind, most + 8), "") << static_cast<int>(kind);
+    if (least > 0) {
+      EXPECT_NE(result_refusal(kind, least == 16 ? 8 : 0), "") << static_cast<int>(kind);
+    }
+    if (least >= 8) {
+      EXPECT_NE(result_refusal(kind, least + 4), "") << "whole words: " << static_cast<int>(kind);
+    }
+  }
+}
+
+/// Why an object is refused that `change` has changed; empty when it is not.
+template <class Change>
+std::string refusal_of_changed(Change change) {
+  Difo object = constant(1);
+  change(object);
+  const auto done = verify_difo(object);
+  return done ? "" : done.error().message;
+}
+
+TEST(Verifier, TablesHaveTheirLimits) {
+  constexpr std::size_t kMostWords = 65536, kMostEntries = 65536;
+  const auto with_words = [](std::size_t words) {
+    return refusal_of_changed([words](Difo& object) {
+      object.text.insert(object.text.begin(), words - object.text.size(), encode(Opcode::Nop));
+    });
+  };
+  EXPECT_EQ(with_words(kMostWords), "");
+  EXPECT_EQ(with_words(kMostWords + 1), "the code is too long");
+  const auto with_variables = [](std::size_t count) {
+    return refusal_of_changed([count](Difo& object) {
+      object.variables.assign(count,
+                              {0x500, VariableScope::Global, VariableKind::Scalar, kLong, "x"});
+    });
+  };
+  EXPECT_EQ(with_variables(kMostEntries), "");
+  EXPECT_EQ(with_variables(kMostEntries + 1), "there are too many variables");
+  const auto with_constants = [](std::size_t integers, std::size_t strings) {
+    return refusal_of_changed([=](Difo& object) {
+      object.integers.resize(integers);
+      object.strings.assign(strings, '\0');
+    });
+  };
+  EXPECT_EQ(with_constants(kMostEntries, kMostEntries), "");
+  EXPECT_EQ(with_constants(kMostEntries + 1, 1), "a constant table is too long");
+  EXPECT_EQ(with_constants(1, kMostEntries + 1), "a constant table is too long");
 }
 
 TEST(Verifier, VariablesMeanTheSameInEveryObject) {
@@ -136,11 +246,18 @@ TEST(Verifier, RefusesVariablesThatCannotBeStored) {
   EXPECT_FALSE(verify_difo(object));
   object.variables = {{0x500, VariableScope::Clause, VariableKind::Associative, kLong, "a"}};
   EXPECT_FALSE(verify_difo(object));
-  object.variables = {{0x500,
-                       VariableScope::Global,
-                       VariableKind::Scalar,
-                       {ValueKind::Bytes, false, 1 << 20},
-                       "b"}};
+  for (const ValueKind kind : {ValueKind::Bytes, ValueKind::String}) {
+    const auto with = [&](std::uint32_t size) {
+      object.variables = {
+          {0x500, VariableScope::Global, VariableKind::Scalar, {kind, false, size}, "b"}};
+      return verify_difo(object).has_value();
+    };
+    EXPECT_TRUE(with(16 << 10));
+    EXPECT_FALSE(with((16 << 10) + 1));
+  }
+  object.variables = {{0x500, static_cast<VariableScope>(3), VariableKind::Scalar, kLong, "s"}};
+  EXPECT_FALSE(verify_difo(object));
+  object.variables = {{0x500, VariableScope::Global, static_cast<VariableKind>(2), kLong, "k"}};
   EXPECT_FALSE(verify_difo(object));
 }
 
