@@ -6,8 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "dif/evaluate/dynamic_table.h"
-
 namespace ringside::dif {
 namespace {
 
@@ -51,6 +49,72 @@ TEST(DynamicTable, AGuestCannotPrepareKeysThatCollideWhateverTheSeed) {
   }
 
   EXPECT_GT(hashes.size(), 60u);
+}
+
+TEST(DynamicTable, EveryByteOfAKeyCountsForItsHash) {
+  const std::uint64_t seed = DynamicTable::random_seed();
+  std::set<std::uint32_t> hashes;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    hashes.insert(hash_bytes(bytes, seed));
+  };
+  std::array<std::byte, 23> bytes{};
+  add(bytes);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    bytes.fill(std::byte{0});
+    bytes[at] = std::byte{1};
+    add(bytes);
+  }
+  bytes.fill(std::byte{0});
+  for (std::size_t size = 0; size < bytes.size(); ++size) add(std::span(bytes).first(size));
+
+  EXPECT_EQ(hashes.size(), 47u) << "of 47 keys two seldom have the same";
+}
+
+TEST(DynamicTable, OneKeyHasAnElementInEachPart) {
+  DynamicTable table(64 << 10);
+  const std::uint64_t one = 1;
+  std::set<std::uint64_t> places;
+  for (unsigned part = 0; part <= DynamicTable::kArrays; ++part) {
+    EXPECT_FALSE(table.find(key(one), part)) << part;
+    const auto at = table.find_or_add(key(one), 8, {part, 0});
+    ASSERT_TRUE(at);
+    places.insert(*at);
+  }
+  EXPECT_EQ(places.size(), DynamicTable::kArrays + 1u);
+  table.erase(key(one), {3, 0});
+  for (unsigned part = 0; part <= DynamicTable::kArrays; ++part) {
+    EXPECT_EQ(table.find(key(one), part).has_value(), part != 3) << part;
+  }
+
+  std::set<unsigned> parts;
+  for (std::uint64_t thread = 0; thread < 1000; ++thread) parts.insert(table.part_of(thread));
+  EXPECT_EQ(parts.size(), SharedLocks::kShards);
+  EXPECT_LT(*parts.rbegin(), DynamicTable::kArrays);
+}
+
+TEST(DynamicTable, AVcpuTakesWhatAnotherOneErased) {
+  DynamicTable table(4096, 3);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  const std::uint64_t first = 0, second = 1, fresh = 1 << 20;
+  const auto add = [&] {
+    return table.find_or_add(key(fresh), 8, {DynamicTable::kArrays, 2}).has_value();
+  };
+  table.erase(key(first), {DynamicTable::kArrays, 1});
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty);
+  table.clean(0);
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty) << "each one's are cleaned alone";
+  table.clean(1);
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Rinsing);
+  EXPECT_FALSE(add());
+  table.clean(1);
+
+  EXPECT_TRUE(add());
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Used);
+  table.erase(key(second), {DynamicTable::kArrays, 2});
+  table.erase(key(fresh), {DynamicTable::kArrays, 0});
+  table.clean(2);
+  EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty) << "of one of them";
 }
 
 TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {
@@ -126,6 +190,18 @@ TEST(DynamicTable, ASmallElementMayTakeALargeFreedChunk) {
   EXPECT_TRUE(table.find_or_add(key(small), 8));
 }
 
+TEST(DynamicTable, ALargeElementTakesALargeFreedChunk) {
+  DynamicTable table(16 << 10);
+  std::uint64_t large = 0;
+  while (table.find_or_add(key(large), 1000)) ++large;
+  ASSERT_GE(large, 8u);
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t i = 0; i < large; ++i) table.erase(key(i));
+    clean_all(table);
+    for (std::uint64_t i = 0; i < large; ++i) EXPECT_TRUE(table.find_or_add(key(i), 1000)) << i;
+  }
+}
+
 TEST(DynamicTable, ErasedMemoryIsDirtyThenRinsingThenFree) {
   DynamicTable table(4096);
   std::uint64_t added = 0;
@@ -193,6 +269,9 @@ TEST(DynamicTable, ItsSizeIsExactBelowAPage) {
   EXPECT_FALSE(nothing.find_or_add(key(one), 8));
   EXPECT_TRUE(single.find_or_add(key(one), 8));
   EXPECT_FALSE(single.find_or_add(key(two), 8));
+  DynamicTable filled(64), small(63);
+  EXPECT_TRUE(filled.find_or_add(key(one), 16)) << "48 bytes with its key and what lies before";
+  EXPECT_FALSE(small.find_or_add(key(one), 16));
 }
 
 TEST(DynamicTable, RefusesAnElementLargerThanEverything) {

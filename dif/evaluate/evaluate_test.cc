@@ -269,6 +269,28 @@ TEST_F(EvaluatorTest, TheNinthTupleValueOverflows) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, FaultKind::TupleOverflow);
   EXPECT_EQ(done.error().pc, 32u);
+  text.erase(text.begin());
+  EXPECT_TRUE(run(difo(text))) << "eight fit";
+  text.insert(text.begin(),
+              {encode(Opcode::Popts),  // of none
+               encode_push(Opcode::Pushtv, TupleType::Value, 0, 1), encode(Opcode::Popts)});
+  EXPECT_TRUE(run(difo(text)));
+  text.insert(text.begin(),
+              {encode_push(Opcode::Pushtv, TupleType::Value, 0, 1),
+               encode_push(Opcode::Pushtv, TupleType::Value, 0, 1), encode(Opcode::Flushts)});
+  EXPECT_TRUE(run(difo(text)));
+}
+
+TEST_F(EvaluatorTest, NothingIsPushedWhoseSizeIsNegative) {
+  const auto push = [this](std::uint64_t size, Opcode op) {
+    Difo object = difo({encode_indexed(Opcode::Setx, 0, 1), encode_push(op, TupleType::Value, 1, 2),
+                        encode_return(0)});
+    object.integers = {size};
+    return run(object);
+  };
+  EXPECT_TRUE(push(INT64_MAX, Opcode::Pushtr));
+  EXPECT_EQ(push(kMin, Opcode::Pushtr).error().kind, FaultKind::IllegalOperation);
+  EXPECT_TRUE(push(kMin, Opcode::Pushtv)) << "a number has none";
 }
 
 TEST_F(EvaluatorTest, BuiltInsComeFromTheFiring) {
@@ -286,6 +308,68 @@ TEST_F(EvaluatorTest, BuiltInsComeFromTheFiring) {
   EXPECT_EQ(run(builtin(Builtin::Arg2)), 77u);
 }
 
+TEST_F(EvaluatorTest, ABuiltInIsSignedAsDTypesIt) {
+  for (unsigned n = 0; n < kContextVariables; ++n) {
+    guest_.set(static_cast<ContextVariable>(n), 0x1'8000'0000 + n);
+  }
+  const auto of = [](ContextVariable which) {
+    return 0x8000'0000 + static_cast<std::uint64_t>(which);
+  };
+  constexpr std::uint64_t kSign = 0xffff'ffff'0000'0000, kAbove = 0x1'0000'0000;
+  EXPECT_EQ(run(builtin(Builtin::Tid)), kSign | of(ContextVariable::Tid));
+  EXPECT_EQ(run(builtin(Builtin::Ppid)), kSign | of(ContextVariable::Ppid));
+  EXPECT_EQ(run(builtin(Builtin::Errno)), kSign | of(ContextVariable::Errno));
+  EXPECT_EQ(run(builtin(Builtin::Uid)), of(ContextVariable::Uid));
+  EXPECT_EQ(run(builtin(Builtin::Gid)), of(ContextVariable::Gid));
+  EXPECT_EQ(run(builtin(Builtin::Ipl)), of(ContextVariable::Ipl));
+  EXPECT_EQ(run(builtin(Builtin::Stackdepth)), of(ContextVariable::Stackdepth));
+  EXPECT_EQ(run(builtin(Builtin::Ustackdepth)), of(ContextVariable::Ustackdepth));
+  EXPECT_EQ(run(builtin(Builtin::Caller)), kAbove | of(ContextVariable::Caller));
+  EXPECT_EQ(run(builtin(Builtin::Ucaller)), kAbove | of(ContextVariable::Ucaller));
+  EXPECT_EQ(run(builtin(Builtin::Vtimestamp)), kAbove | of(ContextVariable::Vtimestamp));
+}
+
+TEST_F(EvaluatorTest, NamesAreThoseOfTheProbeAndItsMachine) {
+  probe_ = {ProbeId{42}, {10, 20, 30, 40, 50}, -1, 7};
+  std::vector<std::uint64_t> names;
+  for (const Builtin which : {Builtin::Probeprov, Builtin::Probemod, Builtin::Probefunc,
+                              Builtin::Probename, Builtin::Vmname}) {
+    names.push_back(run(builtin(which, kString)).value() - make_handle(Arena::Names, 0));
+  }
+  EXPECT_EQ(names, (std::vector<std::uint64_t>{10, 20, 30, 40, 50}));
+  EXPECT_EQ(run(builtin(Builtin::Vmid)), UINT64_MAX);
+  EXPECT_EQ(run(builtin(Builtin::Vmpid)), 7u);
+}
+
+TEST_F(EvaluatorTest, AnExecnameIsCutBeforeItsNul) {
+  guest_.command = std::string(100, 'n');
+  evaluator_.begin_firing(probe_, record_, guest_);
+  const auto at = evaluator_.evaluate(builtin(Builtin::Execname, kString));
+  EXPECT_EQ(evaluator_.memory().string(*at, 256), std::string(63, 'n'));
+}
+
+TEST_F(EvaluatorTest, SelfBelongsToAThreadOrToTheVcpuThatIsIdle) {
+  const auto owner = [this](std::uint64_t tid, std::uint64_t born, std::uint32_t vcpu,
+                            std::int32_t machine) {
+    guest_.set(ContextVariable::Tid, tid);
+    guest_.set(ContextVariable::Born, born);
+    probe_.machine_number = machine;
+    record_.vcpu = vcpu;
+    evaluator_.begin_firing(probe_, record_, guest_);
+    const Owner found = evaluator_.builtins().owner().value();
+    return std::pair(found.thread, found.born);
+  };
+  EXPECT_EQ(owner(5, 9, 0, 0), owner(5, 9, 1, 0)) << "a thread moves";
+  EXPECT_NE(owner(5, 9, 0, 0), owner(6, 9, 0, 0));
+  EXPECT_NE(owner(5, 9, 0, 0), owner(5, 10, 0, 0)) << "a later thread of that number";
+  EXPECT_NE(owner(5, 9, 0, 0), owner(5, 9, 0, 1)) << "another machine's";
+  EXPECT_NE(owner(5, 9, 0, 1), owner(5, 9, 0, 2));
+  EXPECT_EQ(owner(0, 1, 2, 0), owner(0, 3, 2, 0));
+  EXPECT_NE(owner(0, 0, 2, 0), owner(0, 0, 3, 0)) << "each vCPU has an idle task";
+  EXPECT_NE(owner(0, 0, 2, 0), owner(0, 0, 2, 1));
+  EXPECT_NE(owner(0, 0, 5, 0), owner(5, 0, 0, 0));
+}
+
 TEST_F(EvaluatorTest, ArgsBeyondTheTenthAreIllegal) {
   Difo object =
       difo({encode_indexed(Opcode::Setx, 0, 1), encode(Opcode::Ldga, 0, 1, 2), encode_return(2)});
@@ -294,6 +378,11 @@ TEST_F(EvaluatorTest, ArgsBeyondTheTenthAreIllegal) {
   EXPECT_EQ(run(object), 5u);
   object.integers = {10};
   EXPECT_EQ(run(object).error().kind, FaultKind::IllegalOperation);
+  guest_.arguments = {10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+  evaluator_.begin_firing(probe_, record_, guest_);
+  for (unsigned n = 0; n < 20; ++n) {
+    EXPECT_EQ(evaluator_.builtins().argument(n % 10), 10u + n % 10) << "each is kept by itself";
+  }
 }
 
 TEST_F(EvaluatorTest, RegistersAreTheContextsByTheirNumbers) {
@@ -330,11 +419,19 @@ TEST(NoGuest, ShowsTheTracerItselfAndFaultsOnReads) {
   std::array<char, 16> name;
 
   EXPECT_EQ(none.variable(ContextVariable::Pid), static_cast<std::uint64_t>(::getpid()));
+  EXPECT_EQ(none.variable(ContextVariable::Tid), static_cast<std::uint64_t>(::getpid()));
+  EXPECT_EQ(none.variable(ContextVariable::Ppid), static_cast<std::uint64_t>(::getppid()));
+  EXPECT_EQ(none.variable(ContextVariable::Uid), ::getuid());
+  EXPECT_EQ(none.variable(ContextVariable::Gid), ::getgid());
   EXPECT_EQ(none.variable(ContextVariable::Curthread), 0u);
+  EXPECT_EQ(none.variable(ContextVariable::Born), 0u);
+  EXPECT_EQ(none.argument(3), 0u);
   EXPECT_FALSE(none.is_on_vcpu());
   EXPECT_FALSE(none.machine_register(RegisterSet::OfProcess, 0));
   EXPECT_EQ(none.lock(LockFact::Owner, GuestVirt(16)).error().address, 16u);
   EXPECT_EQ(std::string_view(name.data(), none.execname(name).value()), "ringside");
+  EXPECT_EQ(none.execname(std::span(name).first(4)), 4u);
+  EXPECT_TRUE(none.kernel().read(GuestVirt(16), {})) << "nothing can be read";
   EXPECT_EQ(load<std::uint64_t>(none.kernel(), GuestVirt(16)).error().address, 16u);
 }
 

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMostSummed = 4096;
 /// Zeroed, because nobody may see bytes that an earlier clause left in scratch.
 CallResult zeroed(Memory& memory, std::uint64_t size) {
   const std::uint64_t handle = TRY(memory.allocate(size));
-  if (size != 0) std::ranges::fill(TRY(memory.writable(handle, size)), std::byte{0});
+  std::ranges::fill(TRY(memory.writable(handle, size)), std::byte{0});
   return handle;
 }
 
@@ -31,7 +31,6 @@ CallResult MemorySubroutines::bcopy(CallArguments a) {
 
 CallResult MemorySubroutines::copyin(CallArguments a) {
   const std::uint64_t handle = TRY(memory_.allocate(a[1].value));
-  if (a[1].value == 0) return handle;
   const auto out = TRY(memory_.scratch(handle, a[1].value));
   TRY(memory_.read_user(a[0].value, out));
   return handle;

@@ -71,6 +71,8 @@ TEST_F(SubroutineTest, NumbersAreAddedUpToABound) {
     return call(Subroutine::Sum32, {number(std::int64_t(kKernel)), number(16), number(count)});
   };
   EXPECT_EQ(sum(3), 3 * std::uint64_t{UINT32_MAX});
+  EXPECT_EQ(call(Subroutine::Sum32, {number(std::int64_t(kKernel)), number(0), number(4096)}),
+            4096 * std::uint64_t{UINT32_MAX});
   EXPECT_EQ(sum(0), 0u);
   EXPECT_EQ(sum(4).error().kind, FaultKind::BadAddress);
   EXPECT_EQ(sum(4097).error().kind, FaultKind::IllegalOperation);
@@ -89,6 +91,32 @@ TEST_F(SubroutineTest, CopyoutWritesTheProcess) {
   EXPECT_EQ(call(Subroutine::Copyoutstr, {text("abc"), number(0), number(4)}).error().kind,
             FaultKind::BadAddress);
   EXPECT_EQ(call(Subroutine::Copyoutstr, {text("abc"), number(0), number(0)}), 0u);
+  EXPECT_EQ(guest_.written_size, 0u);
+}
+
+TEST_F(SubroutineTest, CopyoutWritesSoManyBytesAndCopyoutstrEndsThem) {
+  const auto written = [this](Subroutine which, std::int64_t size) {
+    const TupleValue source = text("abcdef");
+    const std::size_t used = memory_.scratch_used();
+    EXPECT_EQ(call(which, {source, number(kUser), number(size)}), 0u);
+    EXPECT_EQ(memory_.scratch_used(), used) << "it needs none any more";
+    EXPECT_EQ(guest_.written_at, kUser);
+    // SAFETY: characters may alias any bytes.
+    return std::string(reinterpret_cast<const char*>(guest_.written.data()), guest_.written_size);
+  };
+  using std::string_literals::operator""s;
+  EXPECT_EQ(written(Subroutine::Copyout, 1), "a"s);
+  EXPECT_EQ(written(Subroutine::Copyout, 7), "abcdef\0"s);
+  EXPECT_EQ(written(Subroutine::Copyoutstr, 1), "\0"s);
+  EXPECT_EQ(written(Subroutine::Copyoutstr, 4), "abc\0"s);
+  EXPECT_EQ(written(Subroutine::Copyoutstr, 7), "abcdef\0"s);
+  EXPECT_EQ(written(Subroutine::Copyoutstr, 8), "abcdef\0"s);
+}
+
+TEST_F(SubroutineTest, ProgenyofAsksForAnInt) {
+  guest_.ancestor = -5;
+  EXPECT_EQ(as_number(Subroutine::Progenyof, {number(0xffff'fffb)}), 1);
+  EXPECT_EQ(as_number(Subroutine::Progenyof, {number(5)}), 0);
 }
 
 TEST_F(SubroutineTest, OnlyScratchIsADestination) {
@@ -106,8 +134,20 @@ TEST_F(SubroutineTest, BcopyWithinScratchMayOverlap) {
   const TupleValue whole = text("abcdef");
   TupleValue later = whole;
   later.value += 2;
-  ASSERT_TRUE(call(Subroutine::Bcopy, {whole, later, number(4)}));
+  EXPECT_EQ(call(Subroutine::Bcopy, {whole, later, number(4)}), 0u);
   EXPECT_EQ(memory_.string(whole.value, 256), "ababcd");
+}
+
+TEST_F(SubroutineTest, AllocaShowsNothingThatAnEarlierClauseLeft) {
+  (void)text(std::string(64, 'x'));
+  memory_.begin_clause();
+
+  const auto at = call(Subroutine::Alloca, {number(64)});
+
+  ASSERT_TRUE(at);
+  std::array<std::byte, 64> bytes;
+  ASSERT_TRUE(memory_.read(*at, bytes));
+  EXPECT_EQ(bytes, (std::array<std::byte, 64>{}));
 }
 
 TEST_F(SubroutineTest, AllocaGivesScratchUntilItIsGone) {
@@ -170,6 +210,13 @@ TEST_F(SubroutineTest, LinkNtopWritesHardwareAddresses) {
   guest_.kernel_memory.put_value(kKernel, std::uint64_t{0x00'00'0f'5e'00'16'3e'52});
   const TupleValue at = number(std::int64_t(kKernel));
   EXPECT_EQ(as_text(Subroutine::LinkNtop, {number(1), at}), "52:3e:16:00:5e:0f");
+  for (std::uint64_t n = 8; n < 20; ++n) {
+    guest_.kernel_memory.put_value(kKernel + n, static_cast<std::uint8_t>(0xf0 + n));
+  }
+  memory_.begin_firing(guest_.kernel(), guest_.user());
+  EXPECT_EQ(as_text(Subroutine::LinkNtop, {number(32), at}),
+            "52:3e:16:00:5e:0f:00:00:f8:f9:fa:fb:fc:fd:fe:ff:00:01:02:03")
+      << "Infiniband";
   EXPECT_EQ(call(Subroutine::LinkNtop, {number(772), at}).error().kind,
             FaultKind::IllegalOperation);
 }
@@ -179,6 +226,13 @@ TEST_F(SubroutineTest, MemstrJoinsWhatNulsPart) {
   const TupleValue at = number(std::int64_t(kKernel));
   EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(8)}), "ls -l x");
   EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(0)}), "");
+  EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(1)}), "");
+  EXPECT_EQ(as_text(Subroutine::Memstr, {at, number(' '), number(3)}), "ls");
+  guest_.kernel_memory.put(kKernel, std::vector<std::byte>(1000, std::byte{'y'}));
+  memory_.begin_firing(guest_.kernel(), guest_.user());
+  const auto cut = call(Subroutine::Memstr, {at, number(' '), number(1000)});
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(memory_.string(*cut, 256), std::string(256, 'y')) << "as long as a string may be";
 }
 
 constexpr std::string_view kDocument =
@@ -207,6 +261,31 @@ TEST_F(JsonTest, FindsEachKindOfValue) {
   EXPECT_EQ(json("[9]", "[0,1,2,3,4,5,6,7,8,\"ninth\",10]"), "ninth");
   EXPECT_EQ(json("[10]", "[0,1,2,3,4,5,6,7,8,9,\"tenth\"]"), "tenth");
   EXPECT_EQ(json("[:]", "[0]"), "(null)");
+  EXPECT_EQ(json("a.0"), "10") << "an index may stand after a dot";
+  EXPECT_EQ(json("0", "[7]"), "7");
+  EXPECT_EQ(json("[000000001]", "[5,6]"), "6");
+  EXPECT_EQ(json("[0000000001]", "[5,6]"), "(null)") << "no index is so long";
+}
+
+TEST_F(JsonTest, WhatIsSkippedMayHoldAnything) {
+  EXPECT_EQ(json("b", R"({"a":["x","]"],"b":1})"), "1");
+  EXPECT_EQ(json("b", R"({"a":{"k":"}"},"b":2})"), "2");
+  EXPECT_EQ(json("b", R"({"a":"\\","b":3})"), "3");
+  const auto nested = [this](std::size_t depth) {
+    const std::string open(depth, '['), close(depth, ']');
+    return json("b", R"({"a":)" + open + close + R"(,"b":4})");
+  };
+  EXPECT_EQ(nested(100), "4");
+  EXPECT_EQ(nested(115), "4");
+}
+
+TEST_F(JsonTest, ANumberBeginsWithADigitOrAMinus) {
+  for (const char* number : {"0", "9", "-0", "1e5", "1E+5", "2.5"}) {
+    EXPECT_EQ(json("a", std::string(R"({"a":)") + number + "}"), number);
+  }
+  for (const char* none : {"+1", ".5", "e5", "/", ":", "nul", "truest", "0x1"}) {
+    EXPECT_EQ(json("a", std::string(R"({"a":)") + none + "}"), "(null)") << none;
+  }
 }
 
 TEST_F(JsonTest, NamesMayBeEscapes) {
@@ -217,9 +296,33 @@ TEST_F(JsonTest, NamesMayBeEscapes) {
   EXPECT_EQ(json("\xe2\x82\xac", R"({"\u20ac":4})"), "4") << "three";
   EXPECT_EQ(json("\xf0\x9f\x98\x80", R"({"\ud83d\ude00":5})"), "5") << "four";
   EXPECT_EQ(json("\xf4\x8f\xbf\xbf", R"({"\udbff\udfff":6})"), "6") << "the last character of all";
+  EXPECT_EQ(json("\xf0\x90\x80\x80", R"({"\ud800\udc00":7})"), "7") << "the first of four bytes";
+  EXPECT_EQ(json("\x7f", R"({"\u007f":1})"), "1");
+  EXPECT_EQ(json("\xc2\x80", R"({"\u0080":1})"), "1");
+  EXPECT_EQ(json("\xdf\xbf", R"({"\u07ff":1})"), "1");
+  EXPECT_EQ(json("\xe0\xa0\x80", R"({"\u0800":1})"), "1");
+  EXPECT_EQ(json("\xef\xbf\xbf", R"({"\uffff":1})"), "1");
+  EXPECT_EQ(json("\b\f\n\r\t/\\\"", R"({"\b\f\n\r\t\/\\\"":1})"), "1");
+  EXPECT_EQ(json("xAF", R"({"\u0078\u0041\u0046":1})"), "1");
+  EXPECT_EQ(json("a", R"({"\u00G0":0,"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"\u00@0":0,"a":1})"), "(null)");
+  EXPECT_EQ(json("a", R"({"\u00`0":0,"a":1})"), "(null)");
   EXPECT_EQ(json("a", R"({"\u00g0":0,"a":1})"), "(null)");
   EXPECT_EQ(json("a", R"({"\u00:0":0,"a":1})"), "(null)");
   EXPECT_EQ(json("a", R"({"\u00/0":0,"a":1})"), "(null)");
+}
+
+TEST_F(JsonTest, HalfOfAPairOfEscapesStandsForItself) {
+  EXPECT_EQ(json("\xed\xa0\xbd"
+                 "A",
+                 R"({"\ud83d\u0041":1})"),
+            "1")
+      << "no second half follows";
+  EXPECT_EQ(json("\xed\xa0\xbd\xee\x80\x80", R"({"\ud83d\ue000":1})"), "1") << "one too large";
+  EXPECT_EQ(json("\xed\xa0\xbd\xed\xaf\xbf", R"({"\ud83d\udbff":1})"), "1") << "one too small";
+  EXPECT_EQ(json("\xed\xb0\x80\xed\xb0\x80", R"({"\udc00\udc00":1})"), "1");
+  EXPECT_EQ(json("\xed\x9f\xbf\xed\xb0\x80", R"({"\ud7ff\udc00":1})"), "1");
+  EXPECT_EQ(json("\xed\xa0\xbd", R"({"\ud83d":1})"), "1");
 }
 
 TEST_F(JsonTest, WhatIsNotThereIsNull) {

@@ -72,6 +72,25 @@ TEST(LineCache, RefusesARangeThatWraps) {
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind, FaultKind::BadAddress);
+  EXPECT_EQ(memory.reads, 0u);
+  memory.put(UINT64_MAX - 8, std::vector<std::byte>(8, std::byte{1}));
+  EXPECT_EQ(read64(cache, UINT64_MAX - 8), 0x0101'0101'0101'0101u) << "up to the last one but one";
+}
+
+TEST(LineCache, TheLastByteOfALineIsInIt) {
+  FakeMemory memory = mapped_line();
+  memory.put_value(kAt + 56, std::uint64_t{7});
+  LineCache cache;
+  cache.begin(memory);
+  EXPECT_EQ(read64(cache, kAt + 56), 7u);
+  EXPECT_EQ(read64(cache, kAt), 0u);
+  EXPECT_EQ(memory.reads, 1u);
+
+  const auto rest = cache.line_from(kAt + 60);
+
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->size(), 4u);
+  EXPECT_EQ(cache.line_from(kAt + 64)->size(), 64u);
 }
 
 TEST(LineCache, CollidingLinesStayCorrect) {

@@ -211,6 +211,19 @@ TEST(NativeCode, LiesInPagesThatNobodyCanWrite) {
   EXPECT_EQ(permissions_at(function), "r-xp");
 }
 
+TEST(NativeCode, TakesItsPagesAlong) {
+  const Program whole = program({clause({action(ActionKind::Trace, {constant(7)})})});
+  const ConstantStrings constants(whole);
+  NativeFunction function = nullptr;
+  {
+    NativeCode code;
+    code.compile(whole, constants);
+    function = code.find(whole.clauses[0].actions[0].arguments[0]);
+    ASSERT_NE(function, nullptr);
+  }
+  EXPECT_NE(permissions_at(function), "r-xp");
+}
+
 TEST(NativeCode, ObjectsBehindTheLimitAreInterpreted) {
   Difo lengthy = constant(7);
   lengthy.text.insert(lengthy.text.begin(), NativeCode::kMostWords / 4, encode(Opcode::Nop));

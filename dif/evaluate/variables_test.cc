@@ -26,6 +26,18 @@ Program declaring() {
   return program({clause({action(ActionKind::Evaluate, {object})})});
 }
 
+/// Two strings and 9 bytes in each scope.
+Program declaring_storage() {
+  Difo object = difo({encode_return(0)});
+  for (const VariableScope scope : {VariableScope::Global, VariableScope::Clause}) {
+    object.variables.push_back(
+        {0x500, scope, VariableKind::Scalar, {ValueKind::Bytes, false, 9}, "b"});
+    object.variables.push_back({0x501, scope, VariableKind::Scalar, kString, "s"});
+    object.variables.push_back({0x502, scope, VariableKind::Scalar, kString, "t"});
+  }
+  return program({clause({action(ActionKind::Evaluate, {object})})});
+}
+
 class VariablesTest : public ::testing::Test {
  protected:
   void SetUp() override { memory_.begin_firing(guest_.kernel(), guest_.user()); }
@@ -49,6 +61,10 @@ class VariablesTest : public ::testing::Test {
   SharedVariables shared_{program_, options_, 1};
   Variables variables_{program_, options_, shared_, access_, memory_, 0};
 };
+
+TEST_F(VariablesTest, AnIntegerIsZeroBeforeItIsStored) {
+  EXPECT_EQ(variables_.load(VariableScope::Global, kInt), 0u);
+}
 
 TEST_F(VariablesTest, IntegersKeepAllBitsWhateverTheirSize) {
   ASSERT_TRUE(variables_.store(VariableScope::Global, kInt, 0x1'ffff));
@@ -80,6 +96,46 @@ TEST_F(VariablesTest, StringsHoldStrsizeCharacters) {
   EXPECT_EQ(text(element(kTexts, {number(1)})), longest);
 }
 
+TEST(Variables, EachHasAPlaceOfItsOwnWhichIsAligned) {
+  const Program source = declaring_storage();
+  const EngineOptions options;
+  Memory memory(options);
+  SharedLocks locks(1);
+  SharedAccess access(locks);
+  SharedVariables shared(source, options, 1);
+  Variables variables(source, options, shared, access, memory, 0);
+  const FakeGuest guest;
+  memory.begin_firing(guest.kernel(), guest.user());
+  const std::uint64_t first = *memory.new_string("first"), second = *memory.new_string("second"),
+                      bytes = *memory.new_string("12345678");
+  for (const VariableScope scope : {VariableScope::Global, VariableScope::Clause}) {
+    ASSERT_TRUE(variables.store(scope, 0x500, bytes));
+    ASSERT_TRUE(variables.store(scope, 0x501, first));
+    ASSERT_TRUE(variables.store(scope, 0x502, second));
+
+    EXPECT_EQ(memory.string(variables.load(scope, 0x500), 256), "12345678");
+    EXPECT_EQ(memory.string(variables.load(scope, 0x501), 256), "first");
+    EXPECT_EQ(memory.string(variables.load(scope, 0x502), 256), "second");
+    EXPECT_EQ(variables.load(scope, 0x501) % 8, 0u);
+    const std::uint64_t last = variables.load(scope, 0x502);
+    EXPECT_TRUE(memory.writable(last, options.string_size));
+    EXPECT_FALSE(memory.writable(last, options.string_size + 1)) << "nothing lies behind them";
+  }
+}
+
+TEST(Variables, AnIntegerThatOnlyBeginStoresIsSettledWhereNobodyElseRunsMeanwhile) {
+  const Program source = declaring();
+  const EngineOptions options{.dynamic_size = 8192};
+  SharedVariables one(source, options, 1);
+  EXPECT_TRUE(one.is_settled(kInt));
+  EXPECT_FALSE(one.is_settled(kText));
+  one.unsettle(kInt);
+  EXPECT_FALSE(one.is_settled(kInt));
+
+  const SharedVariables of_two(std::array{&source, &source}, options, 2);
+  EXPECT_FALSE(of_two.is_settled(kInt));
+}
+
 TEST_F(VariablesTest, StringsOfTheGuestsAreKeptHoweverManyThereWere) {
   constexpr std::uint64_t kGuestText = 0xffff'8880'0000'1000;
   guest_.kernel_memory.put_text(kGuestText, std::string(200, 'x'));
@@ -107,6 +163,7 @@ TEST_F(VariablesTest, ThreadVariablesBelongToTheirOwner) {
   EXPECT_EQ(load({1, 0}), 11u);
   EXPECT_EQ(load({2, 0}), 22u);
   EXPECT_EQ(load({3, 0}), 0u);
+  EXPECT_EQ(load({1, 5}), 0u) << "a later thread of that number";
 }
 
 TEST_F(VariablesTest, TuplesOfDifferentShapeAreDifferentKeys) {
@@ -120,6 +177,21 @@ TEST_F(VariablesTest, TuplesOfDifferentShapeAreDifferentKeys) {
   EXPECT_EQ(element(kArray, {number(2)}), 0u);
   EXPECT_EQ(element(kArray, {string_key("ab"), string_key("c")}), 3u);
   EXPECT_EQ(element(kArray, {string_key("a"), string_key("bc")}), 4u);
+  EXPECT_EQ(element(kTexts, {number(1)}), 0u) << "another array";
+}
+
+TEST_F(VariablesTest, BytesAreKeysByWhatTheyHold) {
+  const auto key = [this](std::string_view bytes) {
+    return TupleValue{scratch(bytes), bytes.size(), ValueKind::Bytes};
+  };
+  set_element(kArray, {key("abc")}, 1);
+  set_element(kArray, {key("abd")}, 2);
+  set_element(kArray, {key("ab")}, 3);
+
+  EXPECT_EQ(element(kArray, {key("abc")}), 1u);
+  EXPECT_EQ(element(kArray, {key("abd")}), 2u);
+  EXPECT_EQ(element(kArray, {key("ab")}), 3u);
+  EXPECT_EQ(element(kArray, {key("a"), key("b")}), 0u);
 }
 
 TEST_F(VariablesTest, StringElementsAreKeptByValue) {
@@ -158,9 +230,13 @@ TEST_F(VariablesTest, AStringThatFaultsLeavesNoElement) {
 }
 
 TEST_F(VariablesTest, OversizedKeysAreRefused) {
-  const std::vector<TupleValue> key{{scratch("x"), 1 << 20, ValueKind::Bytes}};
-  EXPECT_EQ(variables_.load_dynamic(VariableScope::Global, kArray, {}, key).error().kind,
-            FaultKind::NoScratch);
+  const auto with = [this](std::uint64_t size) {
+    const std::vector<TupleValue> key(kTupleSlots,
+                                      {*memory_.allocate(5000), size, ValueKind::Bytes});
+    return variables_.load_dynamic(VariableScope::Global, kArray, {}, key);
+  };
+  EXPECT_EQ(with(kLongestBytesKey), 0u) << "as many as a tuple has";
+  EXPECT_EQ(with(kLongestBytesKey + 1).error().kind, FaultKind::NoScratch);
 }
 
 TEST_F(VariablesTest, OnlyAnElementThatWasLoadedMayBeWrittenInPlace) {

@@ -94,6 +94,16 @@ class FakeGuest : public GuestContext {
   Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override {
     return copy_frames(user_frames, frames);
   }
+  Result<bool, Fault> progeny_of(std::int64_t pid) const override { return pid == ancestor; }
+  Result<void, Fault> write_user(GuestVirt at, std::span<const std::byte> bytes) const override {
+    if (at.raw() == 0 || bytes.size() > written.size()) {
+      return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, at.raw()});
+    }
+    written_at = at.raw();
+    written_size = bytes.size();
+    std::ranges::copy(bytes, written.begin());
+    return {};
+  }
   Result<void, Fault> perform(ActionKind action, std::uint64_t argument) const override {
     performed[performed_count++ % performed.size()] = {action, argument};
     return {};
@@ -117,6 +127,10 @@ class FakeGuest : public GuestContext {
   std::map<std::pair<LockFact, std::uint64_t>, std::uint64_t> locks;         // by address
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> paths;      // by dentry and mount
   std::uint64_t space = 0;
+  std::int64_t ancestor = 0;             // a process that current descends from
+  mutable std::uint64_t written_at = 0;  // what copyout() wrote last
+  mutable std::size_t written_size = 0;
+  mutable std::array<std::byte, 64> written{};
   mutable unsigned variable_reads = 0, execname_reads = 0;
   mutable std::array<std::pair<ActionKind, std::uint64_t>, 8> performed{};
   mutable std::size_t performed_count = 0;
