@@ -406,6 +406,13 @@ TEST_F(CopiedTraps, AMailboxWhoseShimMayHaveGivenUpIsCopiedWithALookBehind) {
   EXPECT_EQ(evaluation_.traps.back().registers.rdi, 2u);
 }
 
+TEST_F(CopiedTraps, AShimThatCannotBeReadIsNotThere) {
+  EXPECT_EQ(shim_.state(), ShimState::There);
+  others_->absent = kGate.raw();
+
+  EXPECT_EQ(shim_.state(), ShimState::Overwritten);
+}
+
 TEST_F(CopiedTraps, NothingIsAnsweredOnceTheGuestHasLeft) {
   (void)calls_of_trap({});
   at<std::uint64_t>(kShimPlace.wrapping_add(layout_.data + SHIM_CONTROL_LEFT)) = 1;

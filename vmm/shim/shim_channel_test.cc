@@ -149,6 +149,8 @@ TEST_P(ShimChannel, TellsTheGuestWhereToRing) {
 
   shim_.set_doorbell(0x5244);
   EXPECT_EQ(control().doorbell, 0x5244u);
+  shim_.set_doorbell(0x5245);
+  EXPECT_EQ(control().doorbell, 0x5245u);
   shim_.set_doorbell(0);
   EXPECT_EQ(control().doorbell, 0u);
 }
@@ -470,6 +472,10 @@ TEST_P(ShimChannel, SumsTheGuestsCounters) {
   auto& shared = control();
   shared.foreign = 4;
   shared.overflows = 1;
+  // Neither behind the control words nor behind the last mailbox is there another one.
+  const auto data = bytes().subspan(layout().data);
+  std::ranges::fill(data.subspan(sizeof shared, SHIM_HEADS - sizeof shared), std::byte{0x5a});
+  std::ranges::fill(data.subspan(SHIM_BOX_AT(SHIM_MAILBOXES)), std::byte{0x5a});
 
   const ShimCounters sum = shim_.counters();
 

@@ -95,13 +95,12 @@ Result<void> fill_region(GuestMemory& memory, const shim_header& header, const S
 /// Where in `place` the shim goes: RAM, all of it, that has never held one.
 Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent place) {
   const ShimLayout layout = TRY(layout_shim(place));
-  std::uint64_t first = 0;
-  if (!memory.is_ram(layout.place, layout.taken()) ||
-      !memory.read(layout.place, std::as_writable_bytes(std::span(&first, 1)))) {
+  const auto first = memory.load64(layout.place);
+  if (!first || !memory.is_ram(layout.place, layout.taken())) {
     return fail(ErrorCode::Invalid,
                 fmt::format("the memory set aside at {:#x} is not RAM", layout.place.raw()));
   }
-  if (static_cast<std::uint32_t>(first) == SHIM_MAGIC) {
+  if (static_cast<std::uint32_t>(*first) == SHIM_MAGIC) {
     return fail(ErrorCode::Unsupported,
                 "the machine was traced before, and its tasks may still run in the old shim");
   }

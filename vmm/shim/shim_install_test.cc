@@ -282,6 +282,26 @@ TEST(ShimInstall, RefusesAPlaceThatIsTooSmallOrNotRam) {
   EXPECT_FALSE(half);
   EXPECT_FALSE(wrapping);
   EXPECT_EQ(guest.get64(kRam - 64 * 1024), 0u);
+  EXPECT_TRUE(install(guest, facts(), {GuestPhys(kRam - 64 * 1024), 64 << 10}))
+      << "the smallest, at the end of RAM";
+}
+
+TEST(ShimInstall, TakesAsManyVcpusAsThereAreMailboxesButOne) {
+  FakeGuest guest;
+  guest.vcpus = SHIM_MAILBOXES - 1;
+  EXPECT_TRUE(install(guest));
+}
+
+TEST(ShimInstall, TellsWhoOwnsIt) {
+  FakeGuest guest;
+
+  ASSERT_TRUE(install(guest));
+
+  const shim_header header = header_at(guest, kPlace);
+  const ProcessName self = ProcessName::of_self();
+  EXPECT_EQ(header.owner, self.pid);
+  EXPECT_EQ(header.owner_start, self.start);
+  EXPECT_NE(header.owner_start, 0u);
 }
 
 TEST(ShimInstall, RetireGivesTheGateBack) {

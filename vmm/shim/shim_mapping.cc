@@ -61,7 +61,6 @@ std::optional<GuestVirt> find_free_run(const GuestMemory& memory, const PageTabl
     if (run < wanted) continue;
     const GuestVirt first(at - (wanted - 1) * kLargePage);
     if (!user || is_free(tables, *user, first)) return first;
-    run = wanted - 1;
   }
   return std::nullopt;
 }
@@ -174,13 +173,13 @@ Result<void> ShimMapping::write(GuestMemory& memory, bool no_execute) {
     return fail(ErrorCode::Io, "the shim's page tables cannot be written");
   }
   const auto all = entries(memory);
-  for (std::size_t n = 0; all && n < all->size(); ++n) {
-    if (!memory.store64((*all)[n].at, (*all)[n].value)) {
+  if (!all) return fail(ErrorCode::Io, "the guest's page table changed under the installer");
+  for (const Entry& entry : *all) {
+    if (!memory.store64(entry.at, entry.value)) {
       return fail(ErrorCode::Io, "the guest's page tables cannot be written");
     }
   }
-  if (all) return {};
-  return fail(ErrorCode::Io, "the guest's page table changed under the installer");
+  return {};
 }
 
 /// Whoever died while it wrote them has left some out.

@@ -117,6 +117,7 @@ TEST_P(Remains, AreFoundWithoutTheGate) {
   const auto found = find();
 
   ASSERT_TRUE(found && *found);
+  EXPECT_FALSE((*found)->is_out_of_reach()) << "page tables lead to it";
   auto machine = paused();
   ASSERT_TRUE((*found)->give_gate_back(machine) && (*found)->remove(machine));
   EXPECT_TRUE(image_of(guest_) == clean_);
@@ -199,10 +200,42 @@ TEST_P(Remains, NoWordOfTheHeaderIsBelieved) {
   }
 }
 
+/// The header of a shim that says that it is mapped at another address.
+shim_header moved_to(shim_header header, std::uint64_t base) {
+  const std::uint64_t by = base - header.base;
+  for (std::uint64_t* const address : {&header.base, &header.data, &header.table, &header.slots}) {
+    *address += by;
+  }
+  return header;
+}
+
+TEST_P(Remains, LieInTheRegionOfTheImage) {
+  const shim_header whole = header();
+  const std::uint64_t start = facts_.image_region_start.raw(), end = facts_.image_region_end.raw();
+  for (const std::uint64_t outside : {start - 2 * kMiB, end, whole.base + 0x1000}) {
+    put_header(moved_to(whole, outside));
+    EXPECT_NE(refusal().find("header is damaged"), std::string::npos) << refusal();
+  }
+  for (const std::uint64_t inside : {start, end - 2 * kMiB}) {
+    put_header(moved_to(whole, inside));
+    EXPECT_TRUE(find()) << "its tracer may have died before it was mapped: " << refusal();
+  }
+}
+
 TEST_P(Remains, NorIsItsCode) {
   guest_.ram()[kLow.base.raw() + shim_image_size - 1] ^= std::byte{1};
 
   EXPECT_NE(refusal().find("damaged"), std::string::npos) << refusal();
+}
+
+TEST_P(Remains, NorIsTheGateWhereItLeadsThereInAnotherWay) {
+  for (const std::uint64_t attributes : {0x8f00, 0x8e03}) {
+    guest_.set_gate(guest_.gate_handler(), attributes);
+    EXPECT_NE(refusal().find("the interrupt table is not as it left it"), std::string::npos)
+        << refusal();
+  }
+  facts_.idt = GuestVirt(0xffffffffb0000000);
+  EXPECT_NE(refusal().find("interrupt table cannot be read"), std::string::npos) << refusal();
 }
 
 TEST_P(Remains, NorAreThePageTables) {
@@ -231,6 +264,28 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
   std::array<std::byte, 8> code{};
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.base), code), 0u);
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.data - 4), code), 4u);
+  EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.data), code), 0u);
+  EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.slots), code), 8u);
+  EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.slots - 1), code), 0u);
+}
+
+TEST_P(Remains, AnEntryMayLeadToTheFirstAndToTheLastByteOfTheSlots) {
+  const auto found = find();
+  ASSERT_TRUE(found && *found);
+  const shim_header h = header();
+  const std::uint64_t table = kLow.base.raw() + (h.table - h.base);
+  std::uint64_t bucket = 0;
+  const auto add = [&](std::uint64_t address, std::uint64_t place) {
+    while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
+    guest_.put64(table + 8 * bucket, address | (place - h.base) << 32);
+    return (*found)->entries(guest_.memory()).size();
+  };
+  EXPECT_EQ(add(0x8100'1000, h.slots), 3u);
+  EXPECT_EQ(add(0x8100'2000, h.data - 1), 4u);
+  EXPECT_EQ(add(0x8100'3000, h.slots - 1), 4u);
+  EXPECT_EQ(add(0x8100'4000, h.data), 4u);
+  EXPECT_EQ(add(0x8000'0000, h.slots), 5u) << "the lowest address of kernel text";
+  EXPECT_EQ(add(0x7fff'ffff, h.slots), 5u);
 }
 
 TEST_P(Remains, OfAMachineThatTheirTracerDoesNotTraceAreNobodys) {
@@ -249,7 +304,11 @@ TEST_P(Remains, OfAMachineThatTheirTracerDoesNotTraceAreNobodys) {
 TEST_P(Remains, ThatSomebodyIsInsideOfServeTheNextTracer) {
   {
     auto machine = paused();
+    const shim_header h = header();
+    const std::uint64_t active = kLow.base.raw() + (h.data - h.base) + SHIM_CONTROL_ACTIVE;
+    EXPECT_EQ(guest_.get64(active), 1u);
     ASSERT_TRUE((*find())->silence(machine) && (*find())->give_gate_back(machine));
+    EXPECT_EQ(guest_.get64(active), 0u) << "traps resume at once";
   }
   const auto found = find();
   ASSERT_TRUE(found && *found);
@@ -317,6 +376,20 @@ TEST_P(Remains, TellWhichSlotsHoldCodeSoThatAllOfThemCanStay) {
   }
 }
 
+TEST_P(Remains, TellThePieceOfEachByteThatIsNotZero) {
+  const shim_header h = header();
+  const auto slots = guest_.ram().subspan(kLow.base.raw() + (h.slots - h.base), h.slots_bytes);
+  std::ranges::fill(slots, std::byte{0});
+  for (const std::size_t at : {std::size_t{31}, std::size_t{64}, slots.size() - 1}) {
+    slots[at] = std::byte{0xc3};
+  }
+
+  const auto used = (*find())->used_slots(guest_.memory());
+
+  EXPECT_EQ(used, (std::vector{GuestVirt(h.slots), GuestVirt(h.slots + 64),
+                               GuestVirt(h.slots + h.slots_bytes - 32)}));
+}
+
 TEST_P(Remains, OnesThatLieFarApartLeaveRoomBetween) {
   const shim_header h = header();
   auto machine = paused();
@@ -331,6 +404,18 @@ TEST_P(Remains, OnesThatLieFarApartLeaveRoomBetween) {
   EXPECT_EQ(got.front(), GuestVirt(h.slots + 64));
   EXPECT_LE(got[got.size() - 2].raw() + 100, far.raw() - 64);
   EXPECT_EQ(got.back().raw(), far.raw() + 64);
+}
+
+TEST_P(Remains, SomebodyMayBeAtTheLastByteOfTheSlots) {
+  const shim_header h = header();
+  auto machine = paused();
+  ASSERT_TRUE((*find())->give_gate_back(machine));
+
+  auto shim = (*find())->take_over(machine, facts_, std::array{GuestVirt(h.data - 1)});
+
+  ASSERT_TRUE(shim) << shim.error().message;
+  EXPECT_TRUE((*shim)->allocate_slot(h.slots_bytes - 65)) << "all that lies before it";
+  EXPECT_FALSE((*shim)->allocate_slot(1));
 }
 
 TEST(ShimRemains, AreNoneInAGuestThatWasNeverTraced) {
@@ -362,6 +447,7 @@ TEST(ProcessName, TellsTheLivingFromTheDead) {
   siginfo_t ended;
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
   EXPECT_FALSE(name.is_alive()) << "its parent has not asked for it yet";
+  EXPECT_EQ(ProcessName::of(child).word(), 0u);
   waitpid(child, nullptr, 0);
   close(ends[0]);
   close(ends[1]);

@@ -44,6 +44,18 @@ TEST_P(TableAndSlots, ADisabledEntryIsEnabledWithAnotherSlotToo) {
   EXPECT_EQ(entry >> 32, 0u);
 }
 
+TEST_P(TableAndSlots, ADisabledEntryGetsNoOtherSlotOnceTheGuestIsGone) {
+  const auto other = shim_.allocate_slot(8);
+  ASSERT_TRUE(other);
+  shim_.disable_entry(kText);
+  control().left = 1;
+
+  const auto added = shim_.add_entry(kText, *other);
+
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, ErrorCode::MachineGone);
+}
+
 TEST_P(TableAndSlots, EnablesManyEntriesAtOnceAndNoOther) {
   // Over several pages of the table, some of them neighbours.
   std::vector<GuestVirt> added, enabled;
@@ -113,9 +125,13 @@ TEST_P(TableAndSlots, HandsOutSlotsUntilTheyAreUsedUp) {
   EXPECT_FALSE(shim_.write_slot(GuestVirt(kBase.raw()), code)) << "the shim's own code";
 
   ASSERT_TRUE(shim_.allocate_slot(layout().slots_bytes - 17));
+  EXPECT_EQ(shim_.slot_room(), 0u);
   const auto none = shim_.allocate_slot(1);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::Limit);
+  EXPECT_EQ(none.error().message,
+            "the " + std::to_string(layout().slots_bytes / 1024) +
+                " KiB for displaced instructions are used up: enable fewer probes");
 }
 
 TEST_P(TableAndSlots, KnowsWhichTrapPointASlotIsOf) {
