@@ -231,7 +231,14 @@ TEST_F(Dispatch, AConditionalJumpFiresOnlyWhenItIsTaken) {
 TEST_F(Dispatch, ASharedReturnFiresForTheNumberInPtRegs) {
   add(kFirst, shared_return(50, 0));
   add(kFirst, shared_return(51, 1));
+  add(kFirst, shared_return(1, 3));
+  add(kFirst, shared_return(52, kSyscallNumbers - 1));
   open();
+  returns(3);
+  returns(kSyscallNumbers - 1);
+  returns(kSyscallNumbers);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{1, 52})) << "any probe, the last number";
+  sink_.firings.clear();
 
   returns(1);
   returns(2);
@@ -255,6 +262,37 @@ TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
   returns(1);
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51}));
+}
+
+TEST_F(Dispatch, OtherProbesStandWhereSystemCallsReturn) {
+  add(kFirst, shared_return(50, 0));
+  add(kFirst, entry(10));
+  add(kSecond, shared_return(60, 0));
+  open();
+
+  returns(0);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10, 50})) << "those come before";
+  const auto hits = dispatcher_.table().hits_since({});
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].probes, (std::vector<dif::ProbeId>{{10}, {50}}));
+  publish();
+  returns(0);
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10, 50, 10, 50})) << "in the next epoch, too";
+  EXPECT_EQ(dispatcher_.places_of(std::vector<dif::ProbeId>{{60}, {10}}),
+            (std::vector{kFirst, kSecond}));
+}
+
+TEST_F(Dispatch, AVcpuThatStoppedWithoutTheShimFiresAsTheCpuThatItIs) {
+  add(kFirst, entry(10));
+  dispatcher_.on_stop(trap(0x1000), 0, 1);
+  EXPECT_EQ(dispatcher_.counters().closed, 1u);
+  open();
+
+  dispatcher_.on_stop(trap(0x1000, 0x77000), 0, 1);
+
+  ASSERT_EQ(sink_.firings.size(), 1u);
+  EXPECT_EQ(sink_.firings[0].record.vcpu, 1u);
 }
 
 TEST_F(Dispatch, ASharedReturnWithAWildPointerFiresNothing) {
@@ -319,6 +357,35 @@ TEST_F(DispatchTailCalls, AReturnFiresWhereTheFunctionReturnsThatWasJumpedTo) {
   EXPECT_EQ(arguments(0), (Arguments{0x10, 100}));
   run(kRet, 100);
   EXPECT_EQ(sink_.firings.size(), 1u) << "g was called, and f was not in it";
+  const auto hits = dispatcher_.table().hits_since({});
+  ASSERT_EQ(hits.size(), 2u);
+  EXPECT_EQ(hits[0].at, kJump);
+  EXPECT_EQ(hits[0].probes, (std::vector<dif::ProbeId>{{10}}));
+  EXPECT_EQ(hits[1].probes, (std::vector<dif::ProbeId>{{10}}));
+}
+
+TEST_F(DispatchTailCalls, AReturnByAConditionEndsNothingUnlessItIsTaken) {
+  constexpr std::uint8_t kEqual = 4;
+  Binding binding;
+  binding.probe = {10};
+  binding.role = Role::Waits;
+  binding.plan = &kFunctionReturnArguments;
+  binding.tail_call = &f_;
+  add(kJump, binding);
+  binding.role = Role::Ends;
+  binding.condition = kEqual;
+  add(kRet, binding);
+  open();
+  run(kJump);
+  run(kRet, 1);
+  EXPECT_TRUE(sink_.firings.empty()) << "the zero flag is clear";
+
+  vmm::Trap taken = trap(kRet.raw());
+  taken.registers.rsp = kStackPointer;
+  taken.registers.rflags = 1 << 6;
+  dispatcher_.on_trap(taken);
+
+  EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{10}));
 }
 
 TEST_F(DispatchTailCalls, TheFunctionThatWasJumpedToFiresFirst) {

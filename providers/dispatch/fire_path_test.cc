@@ -102,6 +102,31 @@ TEST_F(FirePath, RecordsAggregatesAndFaultsWithoutAllocating) {
   ASSERT_EQ(trace_data.faults.size(), 1u) << "the clause that reads past the end of memory";
 }
 
+TEST_F(FirePath, FiringsAreCountedAndTheLastOnesRemembered) {
+  EngineSink remembering(engine_, 2, EngineSink::Remember::LastFirings);
+  EXPECT_EQ(remembering.firings(), 0u);
+  EXPECT_TRUE(remembering.last_firings().empty());
+  const dif::GuestContext& guest = dif::no_guest_context();
+  std::uint64_t time = 0;
+  const auto fire = [&](std::uint32_t probe, std::uint32_t vcpu) {
+    remembering.fire({probe}, {vcpu, ++time, 0}, guest);
+  };
+  fire(1, 0);
+  fire(2, 1);
+  fire(3, 0);
+  EXPECT_EQ(remembering.firings(), 3u);
+  EXPECT_EQ(remembering.last_firings(), (std::vector<dif::ProbeId>{{3}, {2}, {1}}));
+
+  for (std::uint32_t probe = 4; probe < 13; ++probe) fire(probe, probe % 2);
+  EXPECT_EQ(remembering.firings(), 12u);
+  EXPECT_EQ(remembering.last_firings(),
+            (std::vector<dif::ProbeId>{{12}, {11}, {10}, {9}, {8}, {7}, {6}, {5}}))
+      << "eight, of all vCPUs";
+  for (std::uint32_t probe = 20; probe < 30; ++probe) fire(probe, 0);
+  EXPECT_EQ(remembering.last_firings().back(), dif::ProbeId{22});
+  EXPECT_TRUE(sink_.last_firings().empty()) << "it was not told to";
+}
+
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {
   LinuxContexts linux_contexts(2, memory_.memory(), kernel_);
   VcpuContexts event_contexts(memory_.memory(), 2, LinuxGuest{kernel_, linux_contexts});

@@ -41,10 +41,6 @@ FiringPause::FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Mailbo
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       slots_(cpus) {}
 
-FiringPause::~FiringPause() {
-  end();
-}
-
 void FiringPause::ask(std::uint32_t cpu, const FiringVcpu& kept) {
   if (cpu >= slots_.size()) return;
   const std::lock_guard asking(slots_lock_);

@@ -36,7 +36,8 @@ class FiringPause {
   /// `cpus`: the number of firing locks. For a vCPU that waits in `shim`, the registers are those
   /// at its trap; `shim` may be null. All must outlive it.
   FiringPause(vmm::Machine& machine, unsigned cpus, const vmm::Mailboxes* shim);
-  ~FiringPause();
+  /// After end(), where a vCPU's own thread may wait. Pauses that are left are over.
+  ~FiringPause() = default;
   FiringPause(const FiringPause&) = delete;
   FiringPause& operator=(const FiringPause&) = delete;
 

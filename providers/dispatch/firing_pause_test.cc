@@ -4,6 +4,8 @@
 #include <poll.h>
 
 #include <atomic>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "vmm/inert_machine_for_tests.h"
@@ -31,6 +33,7 @@ class TwoVcpus final : public vmm::InertMachine {
     Registers now;
     now.rip = 0x100 + vcpu;
     now.cr0 = 7;
+    now.cr3 = 0x1000;
     (vcpu == 0 ? now.gs_base : now.kernel_gs_base) = (vcpu == 0 ? kBase0 : kBase1).raw();
     return now;
   }
@@ -40,6 +43,31 @@ class TwoVcpus final : public vmm::InertMachine {
 
  private:
   vmm::GuestMemory memory_;
+};
+
+/// A shim in which the vCPUs of some per-CPU bases wait.
+class ShimWithWaiters final : public vmm::Mailboxes {
+ public:
+  void activate() override {}
+  void deactivate() override {}
+  unsigned poll_share(const vmm::TrapHandlers&, vmm::PollShare) override { return 0; }
+  void set_doorbell(std::uint16_t) override {}
+  void answer(std::uint32_t, const vmm::TrapHandlers&) override {}
+  void heartbeat() override {}
+  bool quiescent() const override { return true; }
+  vmm::ShimCounters counters() const override { return {}; }
+  bool contains(GuestVirt pc) const override { return inside.contains(pc.raw()); }
+  std::optional<Registers> waiting(GuestVirt percpu_base) const override {
+    const auto found = traps.find(percpu_base.raw());
+    if (found == traps.end()) return std::nullopt;
+    Registers at_trap;
+    at_trap.rip = found->second;
+    return at_trap;
+  }
+  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return std::nullopt; }
+
+  std::set<std::uint64_t> inside;
+  std::map<std::uint64_t, std::uint64_t> traps;  // by per-CPU base: where
 };
 
 class FiringPauseTest : public testing::Test {
@@ -53,10 +81,11 @@ class FiringPauseTest : public testing::Test {
     pollfd event{firing_pause_.event_fd(), POLLIN, 0};
     return poll(&event, 1, 0) == 1;
   }
-  std::vector<std::uint64_t> instructions() {
+  std::vector<std::uint64_t> instructions() { return instructions(firing_pause_); }
+  std::vector<std::uint64_t> instructions(const FiringPause& firing_pause) {
     std::vector<std::uint64_t> all;
     auto paused = vmm::PausedMachine::pause(machine_);
-    const auto registers = firing_pause_.registers(*paused);
+    const auto registers = firing_pause.registers(*paused);
     for (const Registers& each : *registers) all.push_back(each.rip);
     return all;
   }
@@ -73,7 +102,7 @@ TEST_F(FiringPauseTest, AThreadThatPollsLeavesThePauseAndGoesOn) {
   EXPECT_EQ(machine_.pauses, 1);
   EXPECT_TRUE(is_readable());
   const std::uint64_t asked = firing_pause_.take_asked();
-  EXPECT_NE(asked, 0u);
+  EXPECT_EQ(asked, 1u);
   EXPECT_FALSE(is_readable());
   EXPECT_EQ(instructions(), (std::vector<std::uint64_t>{0x100, 0x777}));
   firing_pause_.release(asked);
@@ -87,6 +116,26 @@ TEST_F(FiringPauseTest, NothingHappensUnlessAFiringAsks) {
 
   EXPECT_EQ(machine_.pauses, 0);
   EXPECT_FALSE(is_readable());
+}
+
+TEST_F(FiringPauseTest, ACpuThatTheMachineDoesNotHaveAsksForNothing) {
+  firing_pause_.ask(2, at(kBase1, 0x777));
+  firing_pause_.settle(2);
+
+  EXPECT_EQ(machine_.pauses, 0);
+  EXPECT_FALSE(is_readable());
+  firing_pause_.ask(1, at(kBase1, 0x777));
+  EXPECT_EQ(firing_pause_.take_asked(), 1u) << "the first one that counts";
+}
+
+TEST_F(FiringPauseTest, PausesThatAreLeftAtItsEndAreOver) {
+  {
+    FiringPause ends(machine_, 2, nullptr);
+    ends.ask(1, at(kBase1, 1));
+    ends.settle(1);
+    EXPECT_EQ(machine_.pauses, 1);
+  }
+  EXPECT_EQ(machine_.pauses, 0);
 }
 
 TEST_F(FiringPauseTest, WhoAsksAgainIsKeptForThat) {
@@ -112,23 +161,29 @@ TEST_F(FiringPauseTest, ARecordThatWasReadBeforeThePauseNeedsNone) {
 }
 
 TEST_F(FiringPauseTest, AVcpusOwnThreadWaitsAndPausesNothing) {
-  std::atomic<bool> went_on = false;
+  std::atomic<bool> released = false;
+  bool was_released = false;
   std::thread vcpu([&] {
+    EXPECT_FALSE(FiringPause::VcpuThread::is_this());
     {
       const FiringPause::VcpuThread handling;
+      EXPECT_TRUE(FiringPause::VcpuThread::is_this());
       firing_pause_.ask(0, {0, GuestVirt(0), {}});
       firing_pause_.settle(0);
     }
-    went_on = true;
+    was_released = released;
+    EXPECT_FALSE(FiringPause::VcpuThread::is_this());
   });
   pollfd event{firing_pause_.event_fd(), POLLIN, 0};
   ASSERT_EQ(poll(&event, 1, -1), 1);
 
-  EXPECT_FALSE(went_on);
   EXPECT_EQ(machine_.pauses, 0);
-  firing_pause_.release(firing_pause_.take_asked());
+  const std::uint64_t asked = firing_pause_.take_asked();
+  firing_pause_.release(0);
+  released = true;
+  firing_pause_.release(asked);
   vcpu.join();
-  EXPECT_TRUE(went_on);
+  EXPECT_TRUE(was_released) << "it goes on then, not before";
 }
 
 TEST_F(FiringPauseTest, TheEndLetsEverybodyGo) {
@@ -160,15 +215,42 @@ TEST_F(FiringPauseTest, AMachineThatCannotBePausedKeepsNobody) {
 TEST_F(FiringPauseTest, RegistersThatATrapDoesNotKeepAreTheVcpusOwn) {
   FiringVcpu kept = at(kBase0, 0x777);
   kept.registers.rsp = 0x888;
-  firing_pause_.ask(0, kept);
-  auto paused = vmm::PausedMachine::pause(machine_);
+  const auto registers = [&] {
+    firing_pause_.ask(0, kept);
+    auto paused = vmm::PausedMachine::pause(machine_);
+    return firing_pause_.registers(*paused)->front();
+  };
 
-  const auto all = firing_pause_.registers(*paused);
-  const Registers& registers = all->front();
+  EXPECT_EQ(registers().rsp, 0x888u);
+  EXPECT_EQ(registers().cr0, 7u);
+  EXPECT_EQ(registers().gs_base, kBase0.raw());
+  EXPECT_EQ(registers().cr3, 0x1000u) << "where the trap did not tell";
+  kept.registers.cr3 = 0x2000;
+  EXPECT_EQ(registers().cr3, 0x2000u) << "the page tables of the process that fired";
+}
 
-  EXPECT_EQ(registers.rsp, 0x888u);
-  EXPECT_EQ(registers.cr0, 7u);
-  EXPECT_EQ(registers.gs_base, kBase0.raw());
+TEST_F(FiringPauseTest, TheVcpuThatFiredIsFoundByItsNumberOrItsPerCpuBase) {
+  firing_pause_.ask(0, {1, kBase0, at(kBase0, 0x777).registers});
+  EXPECT_EQ(instructions(), (std::vector<std::uint64_t>{0x100, 0x777})) << "by its number first";
+
+  firing_pause_.ask(0, at(GuestVirt(0), 0x777));
+  EXPECT_EQ(instructions(), (std::vector<std::uint64_t>{0x100, 0x101})) << "0 is nobody's base";
+}
+
+TEST_F(FiringPauseTest, AVcpuThatWaitsToFireIsShownAtItsProbe) {
+  ShimWithWaiters shim;
+  FiringPause with_shim(machine_, 2, &shim);
+  shim.traps = {{kBase0.raw(), 0x500}, {kBase1.raw(), 0x501}};
+  EXPECT_EQ(instructions(with_shim), (std::vector<std::uint64_t>{0x100, 0x101}))
+      << "neither is inside";
+
+  shim.inside = {0x100, 0x101};
+  EXPECT_EQ(instructions(with_shim), (std::vector<std::uint64_t>{0x500, 0x501}))
+      << "by the base of the kernel, wherever that is";
+  shim.traps.erase(kBase1.raw());
+  EXPECT_EQ(instructions(with_shim), (std::vector<std::uint64_t>{0x500, 0x101}));
+  with_shim.ask(0, at(kBase0, 0x777));
+  EXPECT_EQ(instructions(with_shim), (std::vector<std::uint64_t>{0x777, 0x101})) << "it fired";
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
+
+#include "providers/dispatch/keyed_slots.h"
 
 namespace ringside::providers {
 namespace {
@@ -150,6 +153,99 @@ TEST_F(PendingTest, MoreOfATaskThanThereIsRoomForIsRefused) {
 
   EXPECT_EQ(ended(at(0x3000 - 15 * 16)), (Probes{15}));
   EXPECT_TRUE(wait(at(0x100), 99, f_)) << "there is room again";
+}
+
+TEST_F(PendingTest, AJumpWaitsWithAllOfItsProbesOrNone) {
+  std::vector<Binding> all;
+  EXPECT_FALSE(pending_.wait(at(0x800), all)) << "there is nothing to wait for";
+  for (std::uint32_t n = 0; n < PendingReturns::kMostOfTask; ++n) all.push_back(jump(n, f_));
+  ASSERT_TRUE(pending_.wait(at(0x800), all));
+  EXPECT_EQ(end(at(0x800)).count, PendingReturns::kMostOfTask);
+
+  all.push_back(jump(99, f_));
+  EXPECT_FALSE(pending_.wait(at(0x800), all));
+  EXPECT_TRUE(ended(at(0x800)).empty());
+  ASSERT_TRUE(wait(at(0x800), 1, f_));
+  all.pop_back();
+  EXPECT_FALSE(pending_.wait(at(0x700), all)) << "one too many of the task";
+  EXPECT_TRUE(ended(at(0x700)).empty());
+  EXPECT_EQ(ended(at(0x800)), (Probes{1}));
+}
+
+TEST_F(PendingTest, AStackEndsWhereTheNextOneBegins) {
+  ASSERT_TRUE(wait({kSomeTask, 7, kPendingStack + 8}, 1, f_));
+  ASSERT_TRUE(wait({kSomeTask, 7, kPendingStack + kBytesOfStack}, 2, other_)) << "another stack";
+  EXPECT_EQ(ended({kSomeTask, 7, kPendingStack + kBytesOfStack}), (Probes{2}));
+  EXPECT_EQ(ended({kSomeTask, 7, kPendingStack + 8}), (Probes{1}));
+
+  ASSERT_TRUE(wait({kSomeTask, 7, kPendingStack + 8}, 1, f_));
+  ASSERT_TRUE(wait({kSomeTask, 7, kPendingStack + kBytesOfStack - 8}, 2, other_));
+  EXPECT_TRUE(ended({kSomeTask, 7, kPendingStack + 8}).empty()) << "that frame is left";
+}
+
+TEST(KeyedSlots, KeepAValueForEachKey) {
+  KeyedSlots<int> slots(4 * KeyedSlots<int>::kWays);
+  for (std::uint64_t key = 2; key < 12; ++key) {
+    EXPECT_EQ(slots.find(key), nullptr);
+    const auto claimed = slots.claim(key);
+    ASSERT_NE(claimed.slot, nullptr);
+    EXPECT_FALSE(claimed.displaced);
+    claimed.slot->value = static_cast<int>(10 * key);
+    slots.keep(*claimed.slot, key);
+  }
+  for (std::uint64_t key = 2; key < 12; ++key) {
+    auto* const slot = slots.find(key);
+    ASSERT_NE(slot, nullptr) << key;
+    EXPECT_EQ(slot->value, static_cast<int>(10 * key));
+    EXPECT_EQ(slots.find(key), nullptr) << "another thread holds it";
+    slots.free(*slot);
+    EXPECT_EQ(slots.find(key), nullptr);
+  }
+}
+
+/// The ways of one place: all keys of a table of its smallest size.
+TEST(KeyedSlots, GiveTheWayThatWasKeptLongestToANewKeyWhenAllAreTaken) {
+  constexpr std::uint64_t kWays = KeyedSlots<int>::kWays;
+  KeyedSlots<int> slots(kWays);
+  std::set<const void*> ways;
+  for (std::uint64_t key = 100; key < 100 + kWays; ++key) {
+    const auto claimed = slots.claim(key);
+    ASSERT_NE(claimed.slot, nullptr);
+    EXPECT_FALSE(claimed.displaced) << key;
+    ways.insert(claimed.slot);
+    slots.keep(*claimed.slot, key);
+  }
+  EXPECT_EQ(ways.size(), kWays);
+  slots.keep(*slots.find(100), 100);  // used again: the next one is the oldest now
+
+  const auto claimed = slots.claim(200);
+
+  ASSERT_NE(claimed.slot, nullptr);
+  EXPECT_TRUE(claimed.displaced);
+  slots.keep(*claimed.slot, 200);
+  EXPECT_EQ(slots.find(101), nullptr);
+  for (const std::uint64_t key :
+       {std::uint64_t{100}, std::uint64_t{102}, 99 + kWays, std::uint64_t{200}}) {
+    EXPECT_NE(slots.find(key), nullptr) << key;
+  }
+}
+
+TEST(KeyedSlots, GiveNoneWhereOthersHoldThemAll) {
+  constexpr std::uint64_t kWays = KeyedSlots<int>::kWays;
+  KeyedSlots<int> slots(kWays);
+  for (std::uint64_t key = 100; key < 100 + kWays; ++key) {
+    ASSERT_NE(slots.claim(key).slot, nullptr);
+  }
+
+  EXPECT_EQ(slots.claim(200).slot, nullptr);
+}
+
+TEST(KeyedSlots, KnowNoKeyThatStandsForAFreeOrAHeldOne) {
+  KeyedSlots<int> slots(KeyedSlots<int>::kWays);
+  for (const std::uint64_t key : {0, 1}) {
+    EXPECT_EQ(slots.find(key), nullptr);
+    EXPECT_EQ(slots.claim(key).slot, nullptr);
+  }
 }
 
 TEST_F(PendingTest, OfTooManyTasksTheOldestAreCountedAsLost) {

@@ -25,5 +25,21 @@ TEST(TrapTally, CountsByCpuAndByPowersOfTwo) {
   EXPECT_EQ(sum.waits[62], 1u);
 }
 
+TEST(TrapTally, HistogramsOfSeveralMachinesAreAdded) {
+  TrapTally one(1), other(1);
+  one.add(0, 1);
+  one.add(0, UINT64_MAX);
+  other.add(0, 1);
+  other.add(0, 4);
+
+  WaitHistogram sum = one.histogram();
+  sum += other.histogram();
+
+  EXPECT_EQ(sum.waits[0], 2u);
+  EXPECT_EQ(sum.waits[2], 1u);
+  EXPECT_EQ(sum.waits[63], 1u);
+  EXPECT_EQ(sum.total(), 4u);
+}
+
 }  // namespace
 }  // namespace ringside::providers
