@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "providers/testing/fake_guest.h"
+#include "vmm/base/end_order.h"
 #include "vmm/linux/text/kprobe_fakes_for_tests.h"
 
 namespace ringside::providers {
@@ -283,6 +284,39 @@ TEST_F(PointsThatComeAndGo, OfTextThatTheGuestHasChangedOnlyTheNewOnesFire) {
   EXPECT_EQ(sink_.of(kToo), 1u);
   remove(kSometimes);
   EXPECT_EQ(byte_at(kSwitched), 0xcc) << "it has no share in that one";
+}
+
+/// The vCPU that changes text may wait for the one that loads the module, which waits for us.
+TEST_F(PointsThatComeAndGo, OfAModuleThatIsLoadedWaitOnlySoLongForOtherChangesOfText) {
+  const std::uint64_t owner = 0xffff'8880'0001'0000;
+  machine_.text.put64(kMutex + guest_linux::fakes::kOwnerAt, owner);
+  set_end_order(EndOrder::Given);
+  bind(kSwitched, kSometimes);
+
+  const auto armed = points_->arm_added(dispatcher_, ProbeArmer::WaitFor::QuietKprobes);
+  set_end_order(EndOrder::None);
+
+  ASSERT_TRUE(armed) << armed.error().message;
+  EXPECT_TRUE(execute(0, kSwitched));
+  EXPECT_EQ(sink_.of(kSometimes), 1u);
+}
+
+TEST_F(PointsThatComeAndGo, AreGivenUpWithWhatWasBoundAndNotArmed) {
+  bind(kSwitched, kSometimes);
+
+  points_->abandon_added();
+
+  ASSERT_TRUE(points_->arm_added(dispatcher_));
+  EXPECT_TRUE(execute(0, kSwitched));
+  EXPECT_EQ(sink_.of(kSometimes), 0u);
+  EXPECT_EQ(byte_at(kSwitched), 0x55);
+  EXPECT_FALSE(shim_.knows(kSwitched));
+}
+
+TEST_F(PointsThatComeAndGo, NothingIsWrittenToRemoveAProbeThatHasNone) {
+  const std::size_t writes = machine_.writes;
+  remove(kToo);
+  EXPECT_EQ(machine_.writes, writes);
 }
 
 /// Phases of the switched probe, four a cycle; even ones last, odd ones are on the way.
