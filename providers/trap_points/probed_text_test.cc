@@ -45,6 +45,39 @@ TEST_F(TrapPoints, StandOnStiUnlessWhatFollowsMustNotBeApartFromIt) {
   EXPECT_NE(reason(0x103).find("wake-up"), std::string::npos) << reason(0x103);
 }
 
+TEST_F(TrapPoints, DoNotStandOnStiAtTheEndOfItsFunction) {
+  FakeKernel kernel;
+  kernel.name({{0x100, "ends_in_sti"}, {0x101, "next"}, {0x180, "end"}});
+  machine_.put(0x100, code({0xfb, 0x90, 0xc3}));
+  TrapPointTable table(machine_, shim_, kernel);
+
+  const auto site = table.examine(at(0x100));
+
+  ASSERT_FALSE(site);
+  EXPECT_NE(site.error().message.find("interrupts stay off"), std::string::npos);
+  EXPECT_TRUE(table.examine(at(0x101)));
+}
+
+TEST_F(TrapPoints, StandBeforeAndBehindTheFtraceSite) {
+  machine_.put(0x000, code({0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+  EXPECT_NE(reason(0x000).find("indirect branches must land on it"), std::string::npos);
+  machine_.put(0x000, code({0x66, 0x0f, 0x1f, 0x00}));  // sealed
+  table_.look_again();
+
+  EXPECT_EQ(reason(0x000), "allowed");
+  EXPECT_NE(reason(0x004).find("ftrace"), std::string::npos);
+  EXPECT_NE(reason(0x008).find("ftrace"), std::string::npos) << "its last byte";
+  EXPECT_EQ(reason(0x009), "allowed");
+}
+
+TEST_F(TrapPoints, StandInAFunctionOfAMebibyte) {
+  FakeKernel kernel;
+  kernel.name({{0x000, "f"}});  // up to the guest's table of kprobes
+  machine_.put(0x000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3}));
+  TrapPointTable table(machine_, shim_, kernel);
+  EXPECT_TRUE(table.examine(at(0x005)));
+}
+
 TEST_F(TrapPoints, StandOnNoLockPrefixThatTheKernelMayBringBack) {
   machine_.put(0x100, code({0x3e, 0xff, 0x00, 0x3e, 0x74, 0x00, 0xc3}));  // ds incl; jz, likely
 

@@ -27,6 +27,38 @@ TEST_F(TrapPoints, StepAsideWhileTheGuestReadsTheirFunctionAndComeBack) {
   EXPECT_TRUE(table_.drop_changed().empty());
 }
 
+TEST_F(TrapPoints, NeitherStepAsideNorComeBackInAnotherKernel) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  auto paused = pause();
+  shim_.mapped = false;
+  EXPECT_FALSE(table_.step_aside(paused, at(0x006)));
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  shim_.mapped = true;
+  ASSERT_EQ(table_.step_aside(paused, at(0x006)), true);
+  shim_.mapped = false;
+
+  EXPECT_FALSE(table_.step_back(paused));
+
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+  shim_.mapped = true;
+  EXPECT_EQ(table_.step_back(paused), true);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+}
+
+TEST_F(TrapPoints, ThatNobodyUsesAnyMoreDoNotComeBack) {
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x006)));
+  arm();
+  auto paused = pause();
+  ASSERT_EQ(table_.step_aside(paused, at(0x006)), true);
+  table_.release(at(0x006));
+
+  EXPECT_EQ(table_.step_back(paused), true);
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+}
+
 TEST_F(TrapPoints, DoNotComeBackToWhereAKprobeHasCome) {
   ASSERT_TRUE(add(at(0x005)) && add(at(0x006)) && add(at(0x00d)));
   arm();

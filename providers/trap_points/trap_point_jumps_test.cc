@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "providers/trap_points/jumps_for_tests.h"
@@ -115,11 +116,37 @@ TEST_F(Jumps, TellWhereEachDisplacedInstructionWas) {
   ASSERT_TRUE(entry);
 
   const GuestVirt code = entry->wrapping_add(SHIM_JUMP_CALL_END + 1);
-  std::map<GuestVirt, std::pair<GuestVirt, unsigned>> told;
-  for (const auto& slot : table_.slots()) told[slot.begin] = {slot.address, slot.size};
-  EXPECT_EQ(told.at(*entry), std::pair(at(0x005), 1u));
-  EXPECT_EQ(told.at(code), std::pair(at(0x005), 1u));
-  EXPECT_EQ(told.at(code.wrapping_add(1)), std::pair(at(0x006), 12u)) << "with the jump back";
+  std::map<GuestVirt, std::tuple<GuestVirt, unsigned, unsigned>> told;
+  for (const auto& slot : table_.slots()) {
+    told[slot.begin] = {slot.address, slot.size, slot.length};
+  }
+  EXPECT_EQ(told.at(shim_.known.at(at(0x005))), std::tuple(at(0x005), 6u, 1u)) << "for an int3";
+  EXPECT_EQ(told.at(*entry), std::tuple(at(0x005), 1u, 0u)) << "nothing of it has run";
+  EXPECT_EQ(told.at(code), std::tuple(at(0x005), 1u, 1u));
+  EXPECT_EQ(told.at(code.wrapping_add(1)), std::tuple(at(0x006), 12u, 7u)) << "with the jump back";
+  EXPECT_EQ(told.size(), 4u);
+}
+
+TEST_F(Jumps, AreInt3sWhereTheirRecordCannotBeWritten) {
+  ASSERT_TRUE(add(at(0x005)));
+  shim_.refuses_slots = true;
+
+  arm_jumps();
+
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
+  EXPECT_EQ(table_.slots().size(), 1u) << "its slot";
+}
+
+/// Half of the room is for int3s; a record takes its head, the push, the lea and a jump back.
+TEST_F(Jumps, TakeNoMoreThanHalfOfTheRoom) {
+  constexpr std::size_t kRecord = vmm::JumpRecord::kBytes + 1 + 7 + 5;
+  for (const bool fits : {false, true}) {
+    FakeMachine machine;
+    NamedKernel kernel;
+    for (std::uint64_t n = 0; n < 14; ++n) machine.put(n, {machine_.text(n)});
+    shim_.room = kSlotBytes / 2 + kRecord - (fits ? 0 : 1);
+    EXPECT_EQ(armed_in(machine, kernel, 0x005), fits ? std::byte{0xe9} : std::byte{0xcc});
+  }
 }
 
 TEST_F(Jumps, StandAgainInTheSameRecord) {

@@ -91,6 +91,7 @@ class FakeShim : public vmm::TrapTable {
     return slot;
   }
   Result<void> write_slot(GuestVirt place, std::span<const std::byte> bytes) override {
+    if (refuses_slots) return fail(ErrorCode::MachineGone, "refused");
     const GuestVirt slot(place.raw() + 1);
     replaced[slot] = bytes.front();
     slots[slot].assign(bytes.begin() + 1, bytes.end());
@@ -133,7 +134,7 @@ class FakeShim : public vmm::TrapTable {
   std::uint64_t slot_room() const override { return room; }
   std::optional<GuestVirt> jump_entry() const override { return entry_of_jumps; }
 
-  bool full = false;
+  bool full = false, refuses_slots = false;
   unsigned armings = 0;
   std::uint64_t room = kSlotBytes;
   std::optional<GuestVirt> entry_of_jumps;  // none: no jumps

@@ -33,9 +33,9 @@ std::string_view base_name(std::string_view name) {
 /// interrupt table; and what relocate_kernel leads to is another kernel. UBSAN's handlers say that
 /// the kernel has gone wrong there.
 bool never_comes_back(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kEnds = {"panic", "vpanic", "__stack_chk_fail",
-                                                     "__warn_printk", "relocate_kernel"};
-  return std::find(kEnds.begin(), kEnds.end(), base_name(name)) != kEnds.end() ||
+  constexpr std::string_view kEnds[] = {"panic", "vpanic", "__stack_chk_fail", "__warn_printk",
+                                        "relocate_kernel"};
+  return std::ranges::find(kEnds, base_name(name)) != std::ranges::end(kEnds) ||
          name.starts_with("__ubsan_handle_");
 }
 
@@ -55,10 +55,10 @@ bool is_indirect_thunk(std::string_view name) {
 bool loads_serving_table(std::string_view function) {
   // load_current_idt since 5.8; before, it is part of those that call it. The last two: what a
   // CPU had saved when it went to sleep.
-  constexpr std::array<std::string_view, 5> kLoaders = {
-      "load_current_idt", "cpu_init_exception_handling", "cpu_init", "restore_processor_state",
-      "__restore_processor_state"};
-  return std::find(kLoaders.begin(), kLoaders.end(), base_name(function)) != kLoaders.end();
+  constexpr std::string_view kLoaders[] = {"load_current_idt", "cpu_init_exception_handling",
+                                           "cpu_init", "restore_processor_state",
+                                           "__restore_processor_state"};
+  return std::ranges::find(kLoaders, base_name(function)) != std::ranges::end(kLoaders);
 }
 
 const Symbol* CodeWalk::function_at(GuestVirt at) const {

@@ -31,8 +31,8 @@ std::string_view owner_of_cold_part(std::string_view name) {
   const auto at = name.rfind(kCold);
   if (at == std::string_view::npos) return {};
   const std::string_view tail = name.substr(at + kCold.size());
-  const bool numbered = tail.size() > 1 && tail[0] == '.' &&
-                        tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  const bool numbered =
+      tail.starts_with('.') && tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
   return tail.empty() || numbered ? name.substr(0, at) : std::string_view{};
 }
 
@@ -64,11 +64,9 @@ bool is_ftrace_call(const GuestReader& text, std::span<const std::byte> bytes, G
   if (target == nullptr) return ringside::load<std::byte>(text, in->target).has_value();
   // Not everything whose name begins like that: is_ftrace_trampoline() calls ftrace_*() first, and
   // ftrace's own code has such calls.
-  constexpr std::array<std::string_view, 3> kCallees = {"ftrace_caller", "ftrace_regs_caller",
-                                                        "__fentry__"};
-  const auto named = symbols.all_at(in->target);
-  return std::any_of(named.begin(), named.end(), [&](const Symbol& symbol) {
-    return std::find(kCallees.begin(), kCallees.end(), symbol.name) != kCallees.end();
+  constexpr std::string_view kCallees[] = {"ftrace_caller", "ftrace_regs_caller", "__fentry__"};
+  return std::ranges::any_of(symbols.all_at(in->target), [&](const Symbol& symbol) {
+    return std::ranges::find(kCallees, symbol.name) != std::ranges::end(kCallees);
   });
 }
 

@@ -16,6 +16,32 @@ using disasm::code;
 using guest_linux::Symbol;
 using guest_linux::SymbolTable;
 
+TEST(ColdPart, IsTheFunctionsThatItsNameBeginsWith) {
+  for (const char* name : {"foo.cold", "foo.cold.0", "foo.cold.12", "foo.cold.9"}) {
+    EXPECT_EQ(owner_of_cold_part(name), "foo") << name;
+  }
+  EXPECT_EQ(owner_of_cold_part("foo.isra.0.cold"), "foo.isra.0");
+  EXPECT_EQ(owner_of_cold_part("foo.cold.1.cold"), "foo.cold.1") << "of the last one";
+  for (const char* name : {"", "foo", "cold", "food", "foo.cold.", "foo.cold1", "foo.cold.1a1",
+                           "foo.coldd", "foo.cold.d", "foo.colder", "foo.1"}) {
+    EXPECT_EQ(owner_of_cold_part(name), "") << name;
+  }
+}
+
+TEST(ReturnSites, AreThoseOfAFunctionUpToAMebibyte) {
+  Text text;
+  text.put(0x000, code({0x90, 0xc3})).name(0x000, "most");
+  text.name(kMaxFunction, "next").name(2 * kMaxFunction + 1, "end");
+
+  const auto sites = return_sites(text, text.table(), text.symbol("most"));
+  ASSERT_TRUE(sites) << sites.error().message;
+  EXPECT_EQ(sites->size(), 1u);
+  const auto more = return_sites(text, text.table(), text.symbol("next"));
+  ASSERT_FALSE(more);
+  EXPECT_NE(more.error().message.find("no known end"), std::string::npos);
+  EXPECT_EQ(kMaxFunction, 0x10'0000u);
+}
+
 TEST(EntrySite, IsBehindTheFtraceNopInEveryForm) {
   Text text;
   text.put(0x000, code({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0xc3})).name(0x000, "plain");
@@ -41,10 +67,17 @@ TEST(EntrySite, RefusesFunctionsWithoutOne) {
   Text text;
   text.put(0x000, code({0x55, 0xc3})).name(0x000, "notrace");
   text.put(0x100, code({0x0f, 0x1f, 0x44, 0, 0})).name(0x100, "cut").name(0x105, "end");
+  for (const std::uint64_t at : {0x200, 0x300}) {  // mov rbp, rsp behind the site
+    text.put(at, code({0x0f, 0x1f, 0x44, 0, 0, 0x48, 0x89, 0xe5}));
+  }
+  text.name(0x200, "longer").name(0x207, "after_longer");
+  text.name(0x300, "filled").name(0x308, "after_filled");
   text.name(0xffc, "at_the_edge");
 
   EXPECT_FALSE(entry_site(text, text.symbol("notrace")));
   EXPECT_FALSE(entry_site(text, text.symbol("cut")));
+  EXPECT_FALSE(entry_site(text, text.symbol("longer")));
+  EXPECT_TRUE(entry_site(text, text.symbol("filled")));
   EXPECT_FALSE(entry_site(text, text.symbol("at_the_edge")));
 }
 
@@ -111,9 +144,12 @@ TEST(EnteredOnce, RefusesTheHeadOfALoop) {
   // mov $0xfd75, %eax: its operand is no jump, though it looks like one to the first instruction.
   text.put(0x400, nop).put(0x405, code({0xb8, 0x75, 0xfd, 0, 0, 0xc3})).name(0x400, "straight");
   text.put(0x500, nop).put(0x505, code({0x90, 0x90, 0x75, 0xfd, 0xc3})).name(0x500, "behind");
+  text.put(0x580, nop).put(0x585, code({0x90})).put_branch(0x586, {0xe9}, 0x585).name(0x580, "all");
   text.name(0x600, "next").name(0x900, "end");
 
-  for (const char* name : {"near", "far", "through_cold", "counted"}) {
+  text.name(0x58b, "behind_all");
+
+  for (const char* name : {"near", "far", "through_cold", "counted", "all"}) {
     const auto once = enters_once(text, name);
     ASSERT_FALSE(once) << name;
     EXPECT_NE(once.error().message.find("begins with a loop"), std::string::npos);
@@ -153,12 +189,20 @@ TEST(ReturnSites, AreRefusedWhereABreakpointHidesAnInstruction) {
   text.put_branch(0x400, {0xe8}, 0x800).name(0x400, "never_back").name(0x410, "gap");
   text.put_branch(0x480, {0xe8}, 0x800).put(0x490, code({0x90, 0xc3})).name(0x480, "unnamed_next");
   text.put(0x500, code({0xc3, 0xcc, 0x90, 0xc3})).name(0x500, "straight_line_speculation");
+  text.put_branch(0x540, {0xe8}, 0x800).name(0x540, "never_back_uneven").name(0x54b, "uneven");
+  text.put_branch(0x56a, {0xe8}, 0x800)
+      .put(0x570, code({0xc3}))
+      .name(0x56a, "one");  // int3 at 0x56f
+  text.put_branch(0x589, {0xe8}, 0x800).put(0x590, code({0xc3})).name(0x589, "two");
+  text.put_branch(0x5a9, {0xe8}, 0x800).put(0x5b1, code({0xc3})).name(0x5a9, "two_uneven");
   text.name(0x600, "more").name(0x800, "callee").name(0xa00, "end");
 
-  for (const char* name : {"first", "behind", "jcc", "call"}) {
+  for (const char* name : {"first", "behind", "jcc", "call", "one", "two_uneven"}) {
     EXPECT_FALSE(return_sites(text, text.table(), text.symbol(name))) << name;
   }
   EXPECT_TRUE(return_sites(text, text.table(), text.symbol("never_back")));
+  EXPECT_TRUE(return_sites(text, text.table(), text.symbol("never_back_uneven")));
+  EXPECT_TRUE(return_sites(text, text.table(), text.symbol("two"))) << "up to what is aligned";
   EXPECT_TRUE(return_sites(text, text.table(), text.symbol("unnamed_next")));
   EXPECT_EQ(return_sites(text, text.table(), text.symbol("straight_line_speculation"))->size(), 2u);
 }

@@ -223,7 +223,7 @@ class ByteSearch {
   std::size_t next() {
     const std::size_t place = std::min(next_[0], next_[1]);
     const std::size_t n = next_[0] == place ? 0 : 1;
-    if (place < text_.size()) next_[n] = find(bytes_[n], place + 1);
+    next_[n] = find(bytes_[n], place + 1);
     return place;
   }
 

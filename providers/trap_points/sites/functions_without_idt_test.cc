@@ -52,7 +52,7 @@ class CodedKernel final : public guest_linux::InertKernel, public GuestReader {
   /// Empty when the function may be probed.
   std::string reason(GuestVirt function) {
     if (symbols_.symbols().empty()) {
-      symbols_.add_module({"vmlinux", GuestVirt(kTextBase), kTextSize, 0}, functions_);
+      symbols_.add_module({"vmlinux", GuestVirt(kTextBase), listed, 0}, functions_);
       symbols_.seal();
     }
     return std::string(FunctionsWithoutIdt::find(*this, *this).reason(function));
@@ -76,6 +76,7 @@ class CodedKernel final : public guest_linux::InertKernel, public GuestReader {
   std::vector<AddressRange> forbidden;
   std::vector<PatchedSite> patched;
   std::vector<std::uint64_t> percpu{1, 2};
+  std::uint64_t listed = kTextSize;  // as the kernel tells it
 
  private:
   std::vector<std::byte> text_ = std::vector<std::byte>(kTextSize, std::byte{0xcc});
@@ -232,6 +233,40 @@ TEST_F(ComingUp, RefusesEverythingWhenTheTableIsNeverLoaded) {
             std::string::npos);
 }
 
+TEST_F(ComingUp, ReadsAnInstructionThatReachesBeyondTheTextsEnd) {
+  CodedKernel kernel;
+  const GuestVirt called = kernel.function("called");
+  kernel.ret();
+  const GuestVirt start = kernel.function("start_secondary");
+  kernel.jump(called);
+  kernel.listed = start.raw() + 3 - kTextBase;
+
+  EXPECT_EQ(kernel.reason(called), kComesUp);
+}
+
+TEST_F(ComingUp, RefusesATextThatIsLargerThanAnyKernels) {
+  kernel_.listed = (128 << 20) + 1;
+  EXPECT_NE(kernel_.reason(after_).find("its text has 134217729 bytes"), std::string::npos)
+      << kernel_.reason(after_);
+}
+
+TEST_F(ComingUp, RefusesEverythingWhenTheTextCannotBeRead) {
+  kernel_.listed = kTextSize + 1;
+  EXPECT_NE(kernel_.reason(after_).find("its text at 0xffffffff81002000 cannot be read"),
+            std::string::npos)
+      << kernel_.reason(after_);
+}
+
+TEST_F(ComingUp, RefusesEverythingWhereACpuWakesUpInAWayThatIsNotKnown) {
+  CodedKernel kernel;
+  kernel.function("do_suspend_lowlevel");
+  kernel.ret();
+  const GuestVirt other = kernel.function("vfs_read");
+  kernel.put(kNop).ret();
+
+  EXPECT_NE(kernel.reason(other).find("it has no restore_processor_state"), std::string::npos);
+}
+
 TEST_F(ComingUp, EndsOnCodeThatCallsItself) {
   const GuestVirt loop = kernel_.function("loop");
   kernel_.call(loop).call(before_).ret();
@@ -306,8 +341,38 @@ TEST(Switching, FollowsTheCallersOfCodeThatComesBackWithoutATable) {
   EXPECT_EQ(kernel.reason(behind), kSwitches);
 }
 
+TEST(Switching, FindsACallerAtTheVeryBeginningOfTheText) {
+  for (const bool by_jump : {false, true}) {
+    CodedKernel kernel;
+    const GuestVirt invalidate(kTextBase + 0x100), behind(kTextBase + 0x200);
+    const GuestVirt caller = kernel.function("caller");
+    if (by_jump) {
+      kernel.jump(invalidate);
+    } else {
+      kernel.call(invalidate).call(behind).ret();
+    }
+    kernel.function("idt_invalidate");
+    kernel.lidt().ret();
+    kernel.function("behind");
+    kernel.ret();
+
+    EXPECT_EQ(kernel.reason(caller), kSwitches);
+    EXPECT_EQ(kernel.reason(behind), by_jump ? "" : kSwitches);
+  }
+}
+
 TEST(Switching, RefusesWhatLoadsGsAndWhatItCallsThen) {
   CodedKernel kernel;
+  const GuestVirt pop = kernel.function("pop");
+  kernel.put({0x0f, 0xa9}).ret();  // pop gs
+  const GuestVirt far = kernel.function("far");
+  kernel.put({0x0f, 0xb5, 0x07}).ret();  // lgs eax, [rdi]
+  const GuestVirt table = kernel.function("table");
+  kernel.put({0x0f, 0x01, 0x1f, 0xc3});  // lidt [rdi]
+  const GuestVirt fs = kernel.function("fs");
+  kernel.put({0x8e, 0xe0, 0xf3, 0x48, 0x0f, 0xae, 0xd7}).ret();  // mov fs, eax; wrfsbase rdi
+  const GuestVirt store = kernel.function("store");
+  kernel.put({0x0f, 0x01, 0x0f, 0x0f, 0x01, 0x17, 0x0f, 0x01, 0xdb}).ret();  // sidt, lgdt, vmsave
   const GuestVirt write = kernel.function("native_write_msr");
   kernel.ret();
   const GuestVirt load = kernel.function("load_percpu_segment");
@@ -319,9 +384,10 @@ TEST(Switching, RefusesWhatLoadsGsAndWhatItCallsThen) {
   const GuestVirt other = kernel.function("other");
   kernel.put({0xb8, 0x8e, 0xe8, 0, 0, 0xc3});  // mov eax, 0xe88e
 
-  for (const GuestVirt function : {write, load, swap, base}) {
+  for (const GuestVirt function : {write, load, swap, base, pop, far, table}) {
     EXPECT_EQ(kernel.reason(function), kSwitches) << std::hex << function.raw();
   }
+  for (const GuestVirt function : {fs, store}) EXPECT_EQ(kernel.reason(function), "");
   EXPECT_EQ(kernel.reason(other), "") << "an operand is no instruction";
 }
 

@@ -98,6 +98,15 @@ TEST(InstructionList, IsOfFunctionsWithAnFtraceSiteAndTheirColdParts) {
   EXPECT_EQ(listed(text, "bare.cold"), (Names{"bare.cold has no ftrace site"}));
 }
 
+TEST(InstructionList, IsOfFunctionsWhoseEndIsKnown) {
+  Text text;
+  text.put(0, code({0x0f, 0x1f, 0x44, 0, 0, 0xc3})).name(0, "f");
+  text.name(kMaxFunction, "longer").name(2 * kMaxFunction + 1, "end");
+
+  EXPECT_TRUE(list_instructions(text, text.table(), text.symbol("f")));
+  EXPECT_EQ(listed(text, "longer"), (Names{"longer has no known end"}));
+}
+
 TEST(InstructionList, SeesThroughThunks) {
   Text text;
   text.put(0, code({0x0f, 0x1f, 0x44, 0, 0})).name(0, "f").name(0x10, "g");

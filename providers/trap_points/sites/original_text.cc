@@ -74,12 +74,13 @@ void OriginalText::remove_ours(GuestVirt at, std::span<std::byte> copied) const 
   };
   for (std::uint64_t before = SHIM_JUMP_BYTES - 1; before > 0; --before) remove_from(-before);
   for (const std::byte first : {arch::kBreakpoint, arch::kNearJump}) {
-    for (std::size_t offset = 0; offset < copied.size(); ++offset) {
-      const auto rest = copied.subspan(offset);
+    auto rest = copied;
+    while (!rest.empty()) {  // memchr() may not be given a null pointer
       const void* const found = std::memchr(rest.data(), std::to_integer<int>(first), rest.size());
       if (found == nullptr) break;
-      offset = static_cast<std::size_t>(static_cast<const std::byte*>(found) - copied.data());
-      remove_from(offset);
+      const auto offset = static_cast<const std::byte*>(found) - copied.data();
+      remove_from(static_cast<std::uint64_t>(offset));
+      rest = copied.subspan(static_cast<std::size_t>(offset) + 1);
     }
   }
 }

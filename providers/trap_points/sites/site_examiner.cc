@@ -87,7 +87,7 @@ tl::unexpected<Error> refuse(GuestVirt address, std::string_view why) {
 
 void SiteExaminer::forget() {
   boundary_ = {};
-  last_ = {};
+  last_.reset();
 }
 
 bool SiteExaminer::find_functions_without_idt() {
@@ -127,7 +127,7 @@ std::optional<std::uint64_t> SiteExaminer::hash_of(const ExaminedText& text) con
 /// Of the function that covers `address`, whose size instruction_at() has found good.
 Result<ExaminedText> SiteExaminer::text_of(GuestVirt address, const Symbol& function,
                                            const std::optional<FtraceSite>& ftrace) {
-  if (last_.begin == function.address && last_.size != 0) return last_;
+  if (last_ && last_->begin == function.address) return *last_;
   ExaminedText fresh{.begin = function.address,
                      .size = static_cast<std::uint32_t>(function.size),
                      .ftrace_offset = -1};

@@ -86,7 +86,7 @@ class SiteExaminer {
   const std::optional<GuestVirt> kexec_site_;
   const Result<GuestVirt>& fault_search_;
   Boundary boundary_;
-  ExaminedText last_;
+  std::optional<ExaminedText> last_;
   mutable std::vector<std::byte> buffer_;
   std::optional<FunctionsWithoutIdt> without_idt_;
 };
