@@ -38,6 +38,17 @@ TEST(DynamicTable, FindsWhatWasAddedAndForgetsWhatWasErased) {
   }
 }
 
+TEST(DynamicTable, ErasingOneOfThoseThatShareABucketLeavesTheOthers) {
+  DynamicTable table(16 << 10);  // 512 buckets
+  constexpr std::uint64_t kMany = 300;
+  for (std::uint64_t i = 0; i < kMany; ++i) ASSERT_TRUE(table.find_or_add(key(i), 8));
+  for (std::uint64_t i = 0; i < kMany; i += 3) table.erase(key(i));
+
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    EXPECT_EQ(table.find(key(i)).has_value(), i % 3 != 0) << i;
+  }
+}
+
 TEST(DynamicTable, AGuestCannotPrepareKeysThatCollideWhateverTheSeed) {
   // Made a factor of the hash 0, and so forgot all words before it.
   constexpr std::uint64_t kCancels = 0xd6e8'feb8'6659'fd93;
@@ -115,6 +126,8 @@ TEST(DynamicTable, AVcpuTakesWhatAnotherOneErased) {
   table.erase(key(fresh), {DynamicTable::kArrays, 0});
   table.clean(2);
   EXPECT_EQ(table.full_because(), DynamicTable::Full::Dirty) << "of one of them";
+  table.clean(2);
+  EXPECT_TRUE(table.find_or_add(key(second), 8, {DynamicTable::kArrays, 0})) << "the last one's";
 }
 
 TEST(DynamicTable, IsFullAtItsSizeAndUsableAgainAfterErase) {

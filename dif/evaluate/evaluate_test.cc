@@ -180,7 +180,8 @@ TEST_F(EvaluatorTest, RestrictedLoadsStayInsideDState) {
 TEST_F(EvaluatorTest, ForgedHandlesReachNoHostMemory) {
   for (const std::uint64_t forged :
        {make_handle(Arena::Scratch, 1 << 30), make_handle(Arena::Constants, 1),
-        make_handle(static_cast<Arena>(200), 0), make_handle(Arena::Globals, 0),
+        make_handle(static_cast<Arena>(200), 0), make_handle(static_cast<Arena>(kArenas), 0),
+        make_handle(Arena::Globals, 0),
         make_handle(Arena::Scratch, (std::uint64_t{1} << 48) - 1)}) {
     const auto done = load(Opcode::Ldx, forged);
     ASSERT_FALSE(done) << std::hex << forged;
@@ -306,6 +307,8 @@ TEST_F(EvaluatorTest, BuiltInsComeFromTheFiring) {
   EXPECT_EQ(run(builtin(Builtin::Pid)), UINT64_MAX);
   EXPECT_EQ(run(builtin(Builtin::Curthread)), kAddress);
   EXPECT_EQ(run(builtin(Builtin::Arg2)), 77u);
+  EXPECT_EQ(run(builtin(Builtin::Vmid)), 0u) << "of one machine";
+  EXPECT_EQ(run(builtin(Builtin::Vmpid)), 0u);
 }
 
 TEST_F(EvaluatorTest, ABuiltInIsSignedAsDTypesIt) {
@@ -427,7 +430,23 @@ TEST(NoGuest, ShowsTheTracerItselfAndFaultsOnReads) {
   EXPECT_EQ(none.variable(ContextVariable::Born), 0u);
   EXPECT_EQ(none.argument(3), 0u);
   EXPECT_FALSE(none.is_on_vcpu());
-  EXPECT_FALSE(none.machine_register(RegisterSet::OfProcess, 0));
+  EXPECT_EQ(none.address_space(), 0u);
+  EXPECT_EQ(none.kernel_stack({}), 0u);
+  EXPECT_EQ(none.user_stack({}), 0u);
+  EXPECT_EQ(none.progeny_of(::getpid()), false);
+  const auto is_illegal = [](const Fault& fault) {
+    return fault.kind == FaultKind::IllegalOperation && fault.pc == 0 && fault.address == 0;
+  };
+  EXPECT_TRUE(is_illegal(none.machine_register(RegisterSet::OfProcess, 0).error()));
+  EXPECT_TRUE(is_illegal(none.path(GuestVirt(1), GuestVirt(2), {}).error()));
+  EXPECT_TRUE(is_illegal(none.perform(ActionKind::Stop, 1).error()));
+  EXPECT_TRUE(is_illegal(none.keep_still().error()));
+  for (const Fault& fault : {none.lock(LockFact::Owner, GuestVirt(16)).error(),
+                             none.write_user(GuestVirt(16), {}).error()}) {
+    EXPECT_EQ(fault.kind, FaultKind::BadAddress);
+    EXPECT_EQ(fault.pc, 0u);
+    EXPECT_EQ(fault.address, 16u);
+  }
   EXPECT_EQ(none.lock(LockFact::Owner, GuestVirt(16)).error().address, 16u);
   EXPECT_EQ(std::string_view(name.data(), none.execname(name).value()), "ringside");
   EXPECT_EQ(none.execname(std::span(name).first(4)), 4u);

@@ -152,7 +152,10 @@ TEST_F(SubroutineTest, AllocaShowsNothingThatAnEarlierClauseLeft) {
 
 TEST_F(SubroutineTest, AllocaGivesScratchUntilItIsGone) {
   EXPECT_TRUE(call(Subroutine::Alloca, {number(0)}));
-  EXPECT_EQ(call(Subroutine::Alloca, {number(-1)}).error().kind, FaultKind::NoScratch);
+  const Fault none = call(Subroutine::Alloca, {number(-1)}).error();
+  EXPECT_EQ(none.kind, FaultKind::NoScratch);
+  EXPECT_EQ(none.pc, 0u);
+  EXPECT_EQ(none.address, 0u);
   EXPECT_EQ(call(Subroutine::Alloca, {number(65537)}).error().kind, FaultKind::NoScratch);
   EXPECT_TRUE(call(Subroutine::Alloca, {number(65536)}));
   EXPECT_EQ(call(Subroutine::Alloca, {number(1)}).error().kind, FaultKind::NoScratch);

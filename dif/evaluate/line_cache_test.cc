@@ -39,6 +39,15 @@ TEST(LineCache, AFiringSeesTheFirstStateOfALine) {
   EXPECT_EQ(read64(cache, kAt), 2u) << "the next firing looks again";
 }
 
+TEST(LineCache, TheFirstFiringReadsTheLowestAddressesFromTheGuest) {
+  const FakeMemory memory;
+  LineCache cache;
+  cache.begin(memory);
+  std::array<std::byte, 8> out;
+
+  EXPECT_FALSE(cache.read(8, out)) << "nothing is mapped there";
+}
+
 TEST(LineCache, ReadsAcrossLines) {
   FakeMemory memory = mapped_line();
   memory.put_value(kAt + 60, std::uint64_t{0x1122'3344'5566'7788});

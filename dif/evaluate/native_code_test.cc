@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "dif/evaluate/evaluate.h"
+#include "dif/evaluate/native_analysis.h"
+#include "dif/evaluate/native_emitter.h"
 #include "dif/program/listing.h"
 #include "dif/testing/fake_guest.h"
 #include "dif/testing/random_dif.h"
@@ -222,6 +224,81 @@ TEST(NativeCode, TakesItsPagesAlong) {
     ASSERT_NE(function, nullptr);
   }
   EXPECT_NE(permissions_at(function), "r-xp");
+}
+
+/// Its line is in the cache, and the next one is not.
+TEST(NativeCode, ALoadThatLeavesItsLineIsWhole) {
+  struct Load {
+    Opcode op;
+    unsigned size;
+  };
+  constexpr Load kLoads[] = {{Opcode::Ldub, 1},  {Opcode::Lduh, 2},  {Opcode::Lduw, 4},
+                             {Opcode::Ldx, 8},   {Opcode::Uldub, 1}, {Opcode::Ulduh, 2},
+                             {Opcode::Ulduw, 4}, {Opcode::Uldx, 8}};
+  std::vector<Action> actions;
+  for (const auto& [op, size] : kLoads) {
+    Difo object = difo({encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Arg0), 1),
+                        encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Arg1), 2),
+                        encode(size == 1            ? op
+                               : op < Opcode::Uldsb ? Opcode::Ldub
+                                                    : Opcode::Uldub,
+                               1, 0, 3),
+                        encode(op, 2, 0, 4), encode_return(4)});
+    actions.push_back(action(ActionKind::Evaluate, {std::move(object)}));
+  }
+  const Program whole = program({clause(std::move(actions))});
+  Way way(whole, {});
+  FakeGuest guest;
+  const FireRecord record;
+  std::uint8_t fresh = 0;
+  for (const std::uint64_t line : {kKernelBytes, kKernelBytes + 63 * 64}) {  // the cache's last one
+    for (std::uint64_t offset = 56; offset < 64; ++offset) {
+      for (std::size_t n = 0; n < std::size(kLoads); ++n) {
+        std::array<std::byte, 128> bytes;
+        for (std::byte& byte : bytes) byte = std::byte{++fresh};
+        (n < 4 ? guest.kernel_memory : guest.user_memory).put(line, bytes);
+        guest.arguments = {line, line + offset};
+        std::uint64_t wanted = 0;
+        std::memcpy(&wanted, bytes.data() + offset, kLoads[n].size);
+        way.evaluator.begin_firing({}, record, guest);
+        const Difo& object = whole.clauses[0].actions[n].arguments[0];
+        ASSERT_NE(way.shared.code.find(object), nullptr);
+        EXPECT_EQ(way.evaluator.evaluate(object), wanted) << n << " " << offset;
+      }
+    }
+  }
+}
+
+/// A processor without BMI2 shifts by cl.
+TEST(NativeCode, ShiftsOnOlderProcessorsToo) {
+  constexpr std::uint64_t kSigned = 0x8000'0000'0000'00f1;
+  struct Shift {
+    Opcode op;
+    std::uint64_t by_4;
+  };
+  for (const bool has_bmi2 : {false, true}) {
+    if (has_bmi2 && !asmjit::CpuInfo::host().features().x86().hasBMI2()) continue;
+    for (const auto& [op, wanted] :
+         {Shift{Opcode::Sll, kSigned << 4}, Shift{Opcode::Srl, kSigned >> 4},
+          Shift{Opcode::Sra, 0xf800'0000'0000'000f}}) {
+      Difo object = difo({encode_indexed(Opcode::Setx, 0, 1), encode_indexed(Opcode::Setx, 1, 2),
+                          encode(op, 1, 2, 3), encode_return(3)});
+      object.integers = {kSigned, 64 + 4};
+      asmjit::JitRuntime runtime;
+      asmjit::CodeHolder holder;
+      holder.init(runtime.environment());
+      asmjit::x86::Assembler code(&holder);
+      const asmjit::Label entry = code.newLabel();
+      NativeEmitter(code, object, NativeAnalysis(object), 0, has_bmi2).emit(entry);
+      NativeFunction function = nullptr;
+      ASSERT_EQ(runtime.add(&function, &holder), asmjit::kErrorOk);
+      RunState state;
+      const NativeAnswer answer = function(state);
+      EXPECT_EQ(answer.faulted, 0u);
+      EXPECT_EQ(answer.value, wanted) << has_bmi2;
+      runtime.release(function);
+    }
+  }
 }
 
 TEST(NativeCode, ObjectsBehindTheLimitAreInterpreted) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <mutex>
+
+#include "dif/evaluate/memory.h"
 
 namespace ringside::dif {
 namespace {
@@ -82,6 +85,61 @@ TEST(SharedLocks, AShardThatIsGivenBackEarlyIsAGap) {
   access.take_shard(3);
   access.end();
   EXPECT_EQ(access.gaps(), 2u) << "the end is none";
+}
+
+/// Memory that vCPUs share, and the locks that a firing takes for it.
+class SharedMemory : public ::testing::Test {
+ protected:
+  SharedMemory() {
+    memory_.set_access(access_);
+    memory_.set_arena(Arena::Globals, globals_);
+    memory_.set_arena(Arena::Dynamic, dynamic_);
+    access_.begin(false);
+  }
+  ~SharedMemory() override { access_.end(); }
+  bool reads(Arena arena, std::uint64_t offset) {
+    std::array<std::byte, 8> out;
+    return memory_.read_state(make_handle(arena, offset), out).has_value();
+  }
+
+  std::array<std::byte, 64> globals_{}, dynamic_{};
+  SharedLocks locks_{2};
+  SharedAccess access_{locks_};
+  Memory memory_{EngineOptions{}};
+};
+
+TEST_F(SharedMemory, IsTheFiringsOnceItIsReadOrWritten) {
+  EXPECT_TRUE(reads(Arena::Scratch, 0));
+  EXPECT_FALSE(access_.owns_program()) << "its own";
+  EXPECT_TRUE(reads(Arena::Globals, 56));
+  EXPECT_TRUE(access_.owns_program());
+  access_.end();
+  EXPECT_TRUE(memory_.writable(make_handle(Arena::Globals, 0), 8));
+  EXPECT_TRUE(access_.owns_program());
+  access_.end();
+  memory_.take(make_handle(Arena::Globals, 0));
+  EXPECT_TRUE(access_.owns_program());
+}
+
+TEST_F(SharedMemory, AnElementIsReadUnderTheLockThatItWasLookedUpUnder) {
+  access_.take_shard(1);
+  memory_.open(make_handle(Arena::Dynamic, 8), 8);
+
+  EXPECT_TRUE(reads(Arena::Dynamic, 8));
+  EXPECT_FALSE(access_.owns_program());
+  EXPECT_TRUE(memory_.writable(make_handle(Arena::Dynamic, 8), 8));
+  EXPECT_TRUE(reads(Arena::Dynamic, 12)) << "half of it, and what lies behind";
+  EXPECT_TRUE(access_.owns_program()) << "which is anybody's";
+}
+
+TEST_F(SharedMemory, AnElementWhoseLockWasGivenBackIsNotWritableAnyMore) {
+  access_.take_shard(1);
+  memory_.open(make_handle(Arena::Dynamic, 8), 8);
+  ASSERT_TRUE(memory_.writable(make_handle(Arena::Dynamic, 8), 8));
+
+  access_.take_shard(2);
+
+  EXPECT_FALSE(memory_.writable(make_handle(Arena::Dynamic, 8), 8));
 }
 
 /// Would wait for ever for a lock that the first one has kept.

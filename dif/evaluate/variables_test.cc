@@ -255,5 +255,18 @@ TEST_F(VariablesTest, OnlyAnElementThatWasLoadedMayBeWrittenInPlace) {
   EXPECT_FALSE(memory_.writable(at, 1)) << "in another firing it may be another element's";
 }
 
+TEST_F(VariablesTest, TheLastSixteenElementsThatWereLoadedMayBeWritten) {
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t n = 0; n < 17; ++n) set_element(kTexts, {number(n)}, scratch("x"));
+  for (std::uint64_t n = 0; n < 16; ++n) places.push_back(element(kTexts, {number(n)}));
+  for (const std::uint64_t at : places) EXPECT_TRUE(memory_.writable(at, 1));
+
+  places.push_back(element(kTexts, {number(16)}));
+
+  for (std::size_t n = 0; n < places.size(); ++n) {
+    EXPECT_EQ(memory_.writable(places[n], 1).has_value(), n != 0) << n;
+  }
+}
+
 }  // namespace
 }  // namespace ringside::dif

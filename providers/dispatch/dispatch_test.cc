@@ -118,6 +118,18 @@ TEST_F(Dispatch, CountsHitsOfPlacesAndHowLongTrapsWaited) {
   EXPECT_EQ(dispatcher_.table().hits_since(before)[0].count, 1u) << "since this one began";
 }
 
+TEST_F(Dispatch, TheFirstEpochHasItsHitsToo) {
+  TrapDispatcher fresh(kernel_, contexts_, sink_, clock_, {.added = {{kFirst, entry(10)}}});
+  EXPECT_TRUE(fresh.table().hits_since({}).empty());
+  fresh.open();
+  fresh.on_trap(trap(0x1000));
+
+  const auto hits = fresh.table().hits_since({});
+
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].count, 1u);
+}
+
 TEST_F(Dispatch, NothingFiresBeforeOpenOrAfterClose) {
   add(kFirst, entry(10));
   publish();
@@ -262,6 +274,11 @@ TEST_F(Dispatch, OneOfTheSharedReturnsGoesAndTheOthersStay) {
   returns(1);
 
   EXPECT_EQ(sink_.ids(), (std::vector<std::uint32_t>{51}));
+}
+
+TEST_F(Dispatch, NoProviderGivesANumberThatNoSystemCallHas) {
+  add(kFirst, shared_return(50, kSyscallNumbers));
+  EXPECT_DEATH(publish(), "internal rule broken");
 }
 
 TEST_F(Dispatch, OtherProbesStandWhereSystemCallsReturn) {

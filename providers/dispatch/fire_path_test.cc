@@ -124,7 +124,28 @@ TEST_F(FirePath, FiringsAreCountedAndTheLastOnesRemembered) {
       << "eight, of all vCPUs";
   for (std::uint32_t probe = 20; probe < 30; ++probe) fire(probe, 0);
   EXPECT_EQ(remembering.last_firings().back(), dif::ProbeId{22});
+  fire(30, engine_.host_vcpu());
+  EXPECT_EQ(remembering.firings(), 23u) << "what happens on no vCPU, too";
+  EXPECT_EQ(remembering.last_firings().front(), dif::ProbeId{30});
   EXPECT_TRUE(sink_.last_firings().empty()) << "it was not told to";
+}
+
+TEST_F(FirePath, AVcpuIsKeptWhereTheMachineCanBePaused) {
+  FakeMachine machine(memory_);
+  FiringPause firing_pause(machine, 2, nullptr);
+  EngineSink keeping(engine_, 2);
+  keeping.keep(1, {});
+  keeping.settle(1);
+  EXPECT_FALSE(machine.paused) << "nobody can";
+
+  keeping.set_firing_pause(firing_pause);
+  keeping.keep(1, {});
+  keeping.settle(0);
+  EXPECT_FALSE(machine.paused) << "another CPU";
+  keeping.settle(1);
+
+  EXPECT_TRUE(machine.paused);
+  firing_pause.release(firing_pause.take_asked());
 }
 
 TEST_F(FirePath, AnEventOfAVcpuAllocatesNothingEither) {

@@ -51,9 +51,11 @@ class RunningMachine final : public vmm::InertMachine {
   FakeMemory& text;
   std::size_t writes = 0;
   std::optional<GuestVirt> refused;
+  std::optional<ErrorCode> unpausable;
 
  protected:
   Result<void> pause() override {
+    if (unpausable) return fail(*unpausable, "no pause");
     ++wanted_;
     running_.lock();
     return {};
@@ -311,6 +313,25 @@ TEST_F(PointsThatComeAndGo, AreGivenUpWithWhatWasBoundAndNotArmed) {
   EXPECT_EQ(sink_.of(kSometimes), 0u);
   EXPECT_EQ(byte_at(kSwitched), 0x55);
   EXPECT_FALSE(shim_.knows(kSwitched));
+}
+
+TEST_F(PointsThatComeAndGo, StayWhereTheMachineCannotBePausedAndTheUserIsTold) {
+  machine_.unpausable = ErrorCode::Io;
+
+  const auto done = points_->disarm();
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::Io);
+  EXPECT_EQ(done.error().message, "the breakpoints stay in the guest: no pause");
+  EXPECT_EQ(byte_at(kSteady), 0xcc);
+  machine_.unpausable.reset();
+  EXPECT_TRUE(points_->disarm());
+}
+
+TEST_F(PointsThatComeAndGo, AreGoneWithTheMachine) {
+  machine_.unpausable = ErrorCode::MachineGone;
+  EXPECT_TRUE(points_->disarm());
+  machine_.unpausable.reset();
 }
 
 TEST_F(PointsThatComeAndGo, NothingIsWrittenToRemoveAProbeThatHasNone) {

@@ -118,6 +118,34 @@ TEST_F(MendedFaults, AreRefusedWhereTheyAreNotAsInTheirPlace) {
   EXPECT_NE(reason_of(0x105).find("jump label"), std::string::npos) << reason_of(0x105);
 }
 
+TEST_F(MendedFaults, AreRefusedInAKernelThatIsNotAsOursAre) {
+  const auto reason_with = [this](std::vector<std::pair<std::uint64_t, const char*>> names) {
+    FakeKernel other;
+    other.name(std::move(names));
+    other.patched = mending_.patched;
+    guest_linux::fakes::BtfWriter btf;
+    const auto word = btf.integer("int", 4, true);
+    btf.structure("exception_table_entry", 12, {{"data", word, 64}});
+    CHECK(guest_linux::Btf::read(btf.blob(), nullptr, other.types_to_fill()).has_value());
+    TrapPointTable table(machine_, shim_, other);
+    const auto site = table.examine(at(0x105));
+    return site ? "allowed" : site.error().message;
+  };
+  constexpr const char* kSearchName = "search_exception_tables";
+  constexpr const char* kMenderName = "fixup_exception";
+  EXPECT_EQ(reason_with({{0x100, "h"}, {0x140, kSearchName}, {0x160, kMenderName}, {0x180, "end"}}),
+            "allowed");
+  for (const char* missing : {kSearchName, kMenderName}) {
+    const auto name = [missing](const char* one) { return one == missing ? "another" : one; };
+    EXPECT_NE(
+        reason_with(
+            {{0x100, "h"}, {0x140, name(kSearchName)}, {0x160, name(kMenderName)}, {0x180, "end"}})
+            .find("has no function search_exception_tables or fixup_exception"),
+        std::string::npos)
+        << missing;
+  }
+}
+
 TEST_F(MendedFaults, AreRefusedWhereTheSearchCannotBeReached) {
   set_kprobe(0x145);
   mended_->look_again();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -165,6 +166,7 @@ class CountedBytes final : public vmm::CopiedBytes {
   explicit CountedBytes(vmm::GuestMemory& ram) : ram_(ram) {}
   bool read(std::span<const vmm::CopyPart> parts) const override {
     ++copies;
+    if (on_copy) on_copy();
     return std::ranges::all_of(parts, [this](const vmm::CopyPart& part) {
       return ram_.read(GuestPhys(part.offset), part.out);
     });
@@ -173,6 +175,7 @@ class CountedBytes final : public vmm::CopiedBytes {
   std::vector<vmm::ByteExtent> extents(vmm::ByteExtent of) const override { return {of}; }
 
   mutable unsigned copies = 0;
+  std::function<void()> on_copy;
 
  private:
   vmm::GuestMemory& ram_;
@@ -201,6 +204,30 @@ TEST_F(TrapPoints, AreLookedUpWithFewCopiesOfMemory) {
   EXPECT_LT(copies_of_examining(), 100u);
   text.drop_copies();
   EXPECT_GT(copies_of_examining(), 2000u) << "the guest's own again";
+}
+
+/// While the kernel rewrites a jump label, an int3 of its own stands there.
+TEST_F(TrapPoints, AreLookedUpOnceTheGuestIsDoneWithAPlaceThatItPatches) {
+  kernel_.patched = {{at(0x100), 5, "jump label"}};
+  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
+  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
+  const NothingReplaced none;
+  ProbedText text(memory, none, kernel_);
+  for (const bool by_copies : {true, false}) {
+    machine_.put(0x100, code({0xcc}));
+    text.look_again();
+    if (!by_copies) text.drop_copies();
+    unsigned copies = 0;
+    bytes->on_copy = [&] {
+      if (++copies == 12) machine_.put(0x100, code({0x0f}));
+    };
+
+    const auto first = load<std::byte>(text.original(), at(0x100));
+
+    bytes->on_copy = nullptr;
+    EXPECT_EQ(first, std::byte{0x0f}) << by_copies;
+    EXPECT_GE(copies, 12u);
+  }
 }
 
 TEST_F(TrapPoints, StandOnNoKprobeNorRightBehindOne) {

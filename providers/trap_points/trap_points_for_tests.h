@@ -173,6 +173,8 @@ class FakeKernel : public guest_linux::InertKernel {
     guest_linux::fakes::add_kprobe_types(types_);
   }
 
+  TypeGraph& types_to_fill() { return types_; }
+
   std::vector<AddressRange> forbidden;
   std::vector<PatchedSite> patched;
   std::vector<std::uint64_t> bases;

@@ -95,9 +95,11 @@ class FakeGuest final : public InertMachine {
   std::uint64_t user_pmd(unsigned index) const { return get64(kUserPmd.raw() + 8 * index); }
 
   unsigned count() const override { return vcpus; }
+  pid_t host_process() const override { return process; }
   GuestMemory& memory() override { return memory_; }
 
   unsigned vcpus = 2;
+  pid_t process = 0;  // of the host, that runs it; 0: none
   Registers first;
   Registers others;  // of all vCPUs but 0: not started
 

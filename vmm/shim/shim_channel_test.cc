@@ -362,8 +362,11 @@ TEST_P(ShimChannel, WritesNothingOnceTheGuestHasLeftItsKernel) {
 
 TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   // Any of what we wrote: header, control, all of it.
-  const std::pair<std::size_t, std::size_t> changes[] = {
-      {0, 1}, {40, 8}, {layout().data + SHIM_CONTROL_TIMEOUT, 8}, {0, layout().bytes}};
+  const std::pair<std::size_t, std::size_t> changes[] = {{0, 1},
+                                                         {40, 8},
+                                                         {SHIM_HEADER_SIZE - 8, 8},
+                                                         {layout().data + SHIM_CONTROL_TIMEOUT, 8},
+                                                         {0, layout().bytes}};
   for (const auto& [at, size] : changes) {
     PlainRegion region(GetParam());
     const auto all = region.bytes();
@@ -432,6 +435,14 @@ TEST_P(ShimChannel, CountsNothingOfWhatLiesThereAfterwards) {
   std::ranges::fill(bytes(), std::byte{0x5a});
 
   EXPECT_EQ(shim_.counters().orphans, 3u);
+}
+
+TEST_P(ShimChannel, CountsNothingOfAShimThatWasGoneBeforeTheFirstLook) {
+  std::ranges::fill(bytes(), std::byte{0x5a});
+
+  const ShimCounters none = shim_.counters();
+
+  EXPECT_EQ(none.firings + none.orphans + none.late + none.foreign + none.rejected, 0u);
 }
 
 TEST_P(ShimChannel, TheTrapThatLeavesTheKernelHasTheLastWrite) {

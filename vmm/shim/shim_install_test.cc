@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "vmm/shim/fake_guest_for_tests.h"
@@ -292,13 +294,45 @@ TEST(ShimInstall, TakesAsManyVcpusAsThereAreMailboxesButOne) {
   EXPECT_TRUE(install(guest));
 }
 
+/// Ticks of the TSC, and looks at a mailbox, which take longer where the guest is translated.
+TEST(ShimInstall, TellsTheShimHowLongToWait) {
+  const auto timeout_of = [](pid_t process) {
+    FakeGuest guest;
+    guest.process = process;
+    EXPECT_TRUE(install(guest));
+    const shim_header header = header_at(guest, kPlace);
+    return guest.get64(kPlace.raw() + (header.data - header.base) + SHIM_CONTROL_TIMEOUT);
+  };
+  constexpr std::uint64_t kTicks = 6'000'000'000 >> 10;
+  EXPECT_EQ(timeout_of(0), kTicks | std::uint64_t{300'000'000 >> 10} << 32);
+  EXPECT_EQ(timeout_of(getpid()), kTicks | std::uint64_t{8'000'000 >> 10} << 32)
+      << "this process has no vCPUs of KVM";
+  EXPECT_EQ(timeout_of(std::numeric_limits<pid_t>::max()), timeout_of(0)) << "nobody knows";
+}
+
+TEST(ShimInstall, TellsTheShimWhereTheTaskIs) {
+  FakeGuest guest;
+  ShimKernelFacts with = facts();
+  with.task = ShimTaskFacts{0x1fb00, 0x700, 0x500, 0x504};
+
+  ASSERT_TRUE(install(guest, with));
+
+  const shim_header header = header_at(guest, kPlace);
+  EXPECT_EQ(header.current, 0x1fb00);
+  EXPECT_EQ(header.comm, 0x700u);
+  EXPECT_EQ(header.pid, 0x500u);
+  EXPECT_EQ(header.tgid, 0x504u);
+}
+
 TEST(ShimInstall, TellsWhoOwnsIt) {
   FakeGuest guest;
+  guest.process = getpid();
 
   ASSERT_TRUE(install(guest));
 
   const shim_header header = header_at(guest, kPlace);
   const ProcessName self = ProcessName::of_self();
+  EXPECT_EQ(header.machine, self.word());
   EXPECT_EQ(header.owner, self.pid);
   EXPECT_EQ(header.owner_start, self.start);
   EXPECT_NE(header.owner_start, 0u);

@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
 
 #include "vmm/shim/fake_guest_for_tests.h"
 
@@ -118,9 +122,27 @@ TEST_P(Remains, AreFoundWithoutTheGate) {
 
   ASSERT_TRUE(found && *found);
   EXPECT_FALSE((*found)->is_out_of_reach()) << "page tables lead to it";
+  EXPECT_FALSE((*found)->is_retired()) << "its tracer has not ended well";
   auto machine = paused();
   ASSERT_TRUE((*found)->give_gate_back(machine) && (*found)->remove(machine));
   EXPECT_TRUE(image_of(guest_) == clean_);
+}
+
+TEST_P(Remains, AreNotRetiredWhileTheGateLeadsThere) {
+  shim_header nobodys = header();
+  nobodys.owner = 0;
+  put_header(nobodys);
+
+  const auto found = find();
+
+  ASSERT_TRUE(found && *found);
+  EXPECT_FALSE((*found)->is_retired());
+  guest_.set_gate(kHandler, 0x8e00);
+  EXPECT_TRUE((*find())->is_retired());
+  const unsigned home = home_of(nobodys);
+  guest_.put64(kPmd.raw() + 8 * home, 0);
+  guest_.put64(kUserPmd.raw() + 8 * home, 0);
+  EXPECT_FALSE((*find())->is_retired()) << "nothing leads there";
 }
 
 TEST_P(Remains, AreFoundWhereNothingLeadsToThem) {
@@ -430,6 +452,14 @@ TEST(ShimRemains, AreNoneInAGuestThatWasNeverTraced) {
 TEST(ProcessName, TellsTheLivingFromTheDead) {
   ProcessName self = ProcessName::of_self();
   EXPECT_TRUE(self.is_alive());
+  std::ifstream file("/proc/self/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string field;
+  for (int n = 3; n <= 22; ++n) fields >> field;
+  EXPECT_EQ(std::to_string(self.start), field);
+  EXPECT_EQ((ProcessName{5, 3}).word(), 5u | 3u << 22);
+  EXPECT_EQ((ProcessName{5, 0}).word(), 0u);
   ++self.start;
   EXPECT_FALSE(self.is_alive()) << "a later process of that number";
   EXPECT_FALSE(ProcessName{}.is_alive());

@@ -140,6 +140,57 @@ TEST_F(ComingUp, FollowsBothSidesOfABranchAndThePartsThatAreKeptApart) {
   EXPECT_EQ(kernel_.reason(cold), kComesUp);
 }
 
+TEST_F(ComingUp, GoesOnBehindTheGuestsOwnTracingOfAFunction) {
+  CodedKernel kernel;
+  const GuestVirt caller = kernel.function("ftrace_caller");
+  kernel.put({0x06});  // no instruction
+  const GuestVirt called = kernel.function("called");
+  kernel.put(kNop).ret();
+  const GuestVirt traced = kernel.function("traced");
+  kernel.call(caller).call(called).ret();
+  kernel.function("start_secondary");
+  kernel.call(traced).put({0xf4});
+
+  EXPECT_EQ(kernel.reason(called), kComesUp);
+  EXPECT_EQ(kernel.reason(caller), "");
+}
+
+TEST_F(ComingUp, TakesAJumpToAReturnThunkForAReturn) {
+  CodedKernel kernel;
+  const GuestVirt thunk = kernel.function("__x86_return_thunk");
+  kernel.put({0x06});
+  const GuestVirt behind = kernel.function("behind");
+  kernel.ret();
+  const GuestVirt returns = kernel.function("returns");
+  kernel.jump(thunk);
+  kernel.function("start_secondary");
+  kernel.call(returns).call(behind).put({0xf4});
+
+  EXPECT_EQ(kernel.reason(behind), kComesUp);
+  EXPECT_EQ(kernel.reason(thunk), "");
+}
+
+/// Start-up code jumps from where it was loaded to where it is linked; to sleep and back is a path
+/// of its own.
+TEST_F(ComingUp, GoesOnBehindAJumpThatCannotBeFollowedWhereTheCodeBehindIsItsTarget) {
+  for (const auto& [root, is_walked] :
+       {std::pair("secondary_startup_64", true), std::pair("secondary_startup_64_no_verify", true),
+        std::pair("common_startup_64", true), std::pair("soft_restart_cpu", true),
+        std::pair("start_cpu0", false), std::pair("wakeup_long64", false),
+        std::pair("restore_registers", false)}) {
+    CodedKernel kernel;
+    const GuestVirt behind = kernel.function("behind");
+    kernel.ret();
+    const GuestVirt start = kernel.function(root);
+    kernel.put({0xff, 0xe0}).call(behind).put({0xf4});  // jmp rax
+    kernel.function("start_secondary");
+    kernel.put({0xf4});
+
+    EXPECT_NE(kernel.reason(start), "") << root;
+    EXPECT_EQ(kernel.reason(behind), is_walked ? kComesUp : "") << root;
+  }
+}
+
 TEST_F(ComingUp, TakesAJumpLabelForBothOfItsSides) {
   const GuestVirt traced = kernel_.function("do_trace_write_msr");
   kernel_.put(kNop).ret();
@@ -389,6 +440,17 @@ TEST(Switching, RefusesWhatLoadsGsAndWhatItCallsThen) {
   }
   for (const GuestVirt function : {fs, store}) EXPECT_EQ(kernel.reason(function), "");
   EXPECT_EQ(kernel.reason(other), "") << "an operand is no instruction";
+}
+
+TEST(Switching, LooksForNothingBehindCodeThatDoesNotDecode) {
+  CodedKernel kernel;
+  const GuestVirt odd = kernel.function("odd");
+  kernel.put({0x06}).lidt().ret();
+  const GuestVirt load = kernel.function("load");
+  kernel.lidt().ret();
+
+  EXPECT_EQ(kernel.reason(odd), "");
+  EXPECT_EQ(kernel.reason(load), kSwitches);
 }
 
 TEST(Switching, LeavesToTheKernelWhatItMarksItself) {

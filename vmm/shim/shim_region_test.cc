@@ -1,0 +1,130 @@
+#include "vmm/shim/shim_region.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "vmm/shim/fake_guest_for_tests.h"
+#include "vmm/shim/plain_region_for_tests.h"
+
+namespace ringside::vmm {
+namespace {
+
+using shim_fakes::FakeGuest;
+using shim_fakes::kPlace;
+
+class RegionAlone : public testing::TestWithParam<Reach> {
+ protected:
+  RegionAlone()
+      : plain_(GetParam()),
+        region_(plain_.memory(), plain_.layout().place, plain_.layout().bytes,
+                plain_.layout().data) {}
+  std::uint64_t size() const { return plain_.layout().bytes; }
+
+  PlainRegion plain_;
+  ShimRegion region_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Every, RegionAlone,
+                         testing::Values(Reach::Mapped, Reach::Copied, Reach::Mixed));
+
+TEST_P(RegionAlone, EndsAtItsLastByte) {
+  std::array<std::byte, 8> bytes{std::byte{1}};
+  const auto empty = std::span(bytes).first(0);
+  EXPECT_TRUE(region_.write(size() - 8, bytes));
+  EXPECT_TRUE(region_.read(size() - 8, bytes));
+  EXPECT_FALSE(region_.write(size() - 7, bytes));
+  EXPECT_FALSE(region_.read(size() - 7, bytes));
+  EXPECT_FALSE(region_.write(size() + 8, empty));
+  EXPECT_FALSE(region_.read(size() + 8, empty));
+  EXPECT_FALSE(region_.write(~std::uint64_t{0}, bytes));
+  EXPECT_FALSE(region_.read(~std::uint64_t{0}, bytes));
+  EXPECT_TRUE(region_.store(size() - 8, 7));
+  EXPECT_EQ(region_.load(size() - 8), 7u);
+  EXPECT_FALSE(region_.store(size(), 7));
+  EXPECT_FALSE(region_.store(size() + 8, 7));
+}
+
+TEST_P(RegionAlone, AWordIsReplacedOnlyWhereItIsWhatWasExpected) {
+  ASSERT_TRUE(region_.store(64, 5));
+  std::uint64_t expected = 4;
+
+  EXPECT_FALSE(region_.replace(64, expected, 6));
+  EXPECT_EQ(expected, 5u) << "what is there";
+  EXPECT_EQ(region_.load(64), 5u);
+  EXPECT_TRUE(region_.replace(64, expected, 6));
+  EXPECT_EQ(region_.load(64), 6u);
+}
+
+TEST_P(RegionAlone, AWordThatWasReadLongAgoIsLookedAtAgain) {
+  ASSERT_TRUE(region_.store(64, 5));
+  std::uint64_t expected = 4;
+  const std::chrono::steady_clock::time_point long_ago;
+
+  EXPECT_FALSE(region_.replace_after_look(64, expected, 6, long_ago));
+  EXPECT_EQ(expected, 5u);
+  EXPECT_TRUE(region_.replace_after_look(64, expected, 6, long_ago));
+  EXPECT_EQ(region_.load(64), 6u);
+}
+
+TEST_P(RegionAlone, AfterTheLastWriteThereIsNone) {
+  ASSERT_TRUE(region_.store(64, 5));
+  std::uint64_t expected = 4;
+  EXPECT_FALSE(region_.end_with(64, expected, 6)) << "nor was that one";
+  EXPECT_EQ(expected, 5u);
+
+  EXPECT_FALSE(region_.replace(64, expected, 7));
+  EXPECT_FALSE(region_.replace_after_look(64, expected, 7, {}));
+  EXPECT_FALSE(region_.replace_after_look(64, expected, 7, std::chrono::steady_clock::now()));
+  EXPECT_EQ(region_.load(64), 5u);
+}
+
+TEST_P(RegionAlone, AMailboxIsCopiedWithItsHeadBeforeAndAfter) {
+  plain_.raise(3, GuestVirt(0xffffffff81003000));
+  plain_.box(3).regs[SHIM_R15] = 15;
+  const std::uint64_t head = plain_.head(3).head;
+  MailboxCopy copy;
+
+  ASSERT_TRUE(region_.copy_mailbox(3, head, copy));
+
+  EXPECT_EQ(copy.head.head, head);
+  EXPECT_EQ(copy.head.address, 0xffffffff81003000u);
+  EXPECT_EQ(copy.box.regs[SHIM_R15], 15u);
+  EXPECT_EQ(copy.box.claim, plain_.box(3).claim);
+  EXPECT_FALSE(region_.copy_mailbox(3, head + SHIM_CLAIM, copy)) << "another trap's";
+}
+
+TEST_P(RegionAlone, HeadsAreInTheOrderOfTheirMailboxes) {
+  for (unsigned i = 0; i < SHIM_MAILBOXES; ++i) plain_.head(i).head = 100 + i;
+  for (const std::size_t count : {1, 5, 64}) {
+    std::vector<std::uint64_t> heads(count);
+    region_.load_heads(heads);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(heads[i], 100 + i);
+  }
+}
+
+TEST(ClearMemory, WritesZerosAndNothingBeside) {
+  FakeGuest guest;
+  constexpr std::uint64_t kSize = 2 * (1 << 20) + 4097;  // several pieces, the last one short
+  const auto around = guest.ram().subspan(kPlace.raw() - 64, kSize + 128);
+  std::ranges::fill(around, std::byte{0x5a});
+
+  ASSERT_TRUE(clear_memory(guest.memory(), kPlace, kSize));
+
+  const auto is = [](std::byte wanted) {
+    return [wanted](std::byte byte) { return byte == wanted; };
+  };
+  EXPECT_TRUE(std::ranges::all_of(around.first(64), is(std::byte{0x5a})));
+  EXPECT_TRUE(std::ranges::all_of(around.subspan(64, kSize), is(std::byte{0})));
+  EXPECT_TRUE(std::ranges::all_of(around.last(64), is(std::byte{0x5a})));
+  EXPECT_TRUE(clear_memory(guest.memory(), kPlace, 0));
+  EXPECT_FALSE(clear_memory(guest.memory(), GuestPhys(shim_fakes::kRam - 4096), 8192));
+}
+
+}  // namespace
+}  // namespace ringside::vmm
