@@ -70,9 +70,9 @@ class FakeGuest final : public InertMachine {
     return GuestVirt((low & 0xffff) | (low >> 48) << 16 | high << 32);
   }
   /// From now on as a machine whose RAM is not mapped here.
-  void reach_by_copies() {
-    memory_ =
-        GuestMemory::by_copies({{GuestPhys(0), kRam, std::make_shared<AliasedBytes>(ram_), 0}});
+  void reach_by_copies() { reach_by(std::make_shared<AliasedBytes>(ram_)); }
+  void reach_by(std::shared_ptr<CopiedBytes> bytes) {
+    memory_ = GuestMemory::by_copies({{GuestPhys(0), kRam, std::move(bytes), 0}});
   }
   std::uint64_t pmd(unsigned index) const { return get64(kPmd.raw() + 8 * index); }
   std::span<std::byte> ram() { return ram_; }

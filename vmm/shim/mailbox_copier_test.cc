@@ -406,6 +406,23 @@ TEST_F(CopiedTraps, AMailboxWhoseShimMayHaveGivenUpIsCopiedWithALookBehind) {
   EXPECT_EQ(evaluation_.traps.back().registers.rdi, 2u);
 }
 
+TEST_F(CopiedTraps, ARingIsAnsweredWithALookAtTheShimUnlessThatWasJustSeen) {
+  std::this_thread::sleep_for(ShimPresence::kSeenFor);
+  raise();
+  shim_.answer(0, handlers_);
+  EXPECT_TRUE(is_answered());
+  EXPECT_EQ(others_->last_parts, 6u) << "the mailbox in three, and the shim in three";
+
+  std::this_thread::sleep_for(ShimPresence::kSeenFor);
+  at<std::uint64_t>(kShimPlace.wrapping_add(layout_.data + SHIM_CONTROL_LEFT)) = 1;
+  raise();
+  shim_.answer(0, handlers_);
+
+  EXPECT_FALSE(is_answered());
+  EXPECT_EQ(evaluation_.traps.size(), 1u);
+  EXPECT_EQ(shim_.state(), ShimState::GuestLeft);
+}
+
 TEST_F(CopiedTraps, AShimThatCannotBeReadIsNotThere) {
   EXPECT_EQ(shim_.state(), ShimState::There);
   others_->absent = kGate.raw();

@@ -27,6 +27,17 @@ TEST_P(PolledShim, TheLastMailboxIsOneLikeAnyOther) {
   EXPECT_TRUE(region_.is_answered(kLast));
 }
 
+TEST_P(PolledShim, AWatchThatDoesNotSayOtherwiseKeepsNobody) {
+  TrapWatch watch;
+  handlers_.add(kText, watch);
+  raise(0, kText);
+
+  EXPECT_EQ(shim_.poll(handlers_), 1u);
+
+  EXPECT_EQ(sink_.traps.size(), 1u);
+  EXPECT_TRUE(region_.is_answered(0));
+}
+
 TEST_P(PolledShim, AShareIsEveryOtherMailbox) {
   for (const unsigned i : {0u, 1u}) raise(i, kText, 5);
 

@@ -483,5 +483,15 @@ TEST(ShimInstall, ADoubtMakesAllVcpusCount) {
   EXPECT_TRUE((*shim)->check_mapped(*paused)) << "text may be restored where all is as it was";
 }
 
+TEST(ShimInstall, AVcpuWithoutPageTablesRunsNoKernelOfOurs) {
+  FakeGuest guest;
+  auto shim = install(guest);
+  ASSERT_TRUE(shim);
+  auto paused = PausedMachine::pause(guest);
+  guest.first.cr0 = 0x10;
+
+  EXPECT_FALSE((*shim)->check_mapped(*paused));
+}
+
 }  // namespace
 }  // namespace ringside::vmm

@@ -7,10 +7,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "vmm/shim/fake_guest_for_tests.h"
 #include "vmm/shim/plain_region_for_tests.h"
+#include "vmm/shim/shim.h"
+#include "vmm/shim/shim_remains.h"
 
 namespace ringside::vmm {
 namespace {
@@ -124,6 +128,99 @@ TEST(ClearMemory, WritesZerosAndNothingBeside) {
   EXPECT_TRUE(std::ranges::all_of(around.last(64), is(std::byte{0x5a})));
   EXPECT_TRUE(clear_memory(guest.memory(), kPlace, 0));
   EXPECT_FALSE(clear_memory(guest.memory(), GuestPhys(shim_fakes::kRam - 4096), 8192));
+}
+
+/// A guest's RAM that takes so many writes, and no more.
+class WritesUpTo final : public CopiedBytes {
+ public:
+  explicit WritesUpTo(std::span<std::byte> ram) : ram_(ram) {}
+  [[nodiscard]] bool read(std::span<const CopyPart> parts) const override {
+    return ram_.read(parts);
+  }
+  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (left == 0) return false;
+    --left;
+    return ram_.write(offset, bytes);
+  }
+  std::vector<ByteExtent> extents(ByteExtent of) const override { return {of}; }
+
+  unsigned left = UINT32_MAX;
+
+ private:
+  AliasedBytes ram_;
+};
+
+/// An isolated guest of such RAM, and its shim.
+struct UnwritableGuest {
+  UnwritableGuest() : bytes(std::make_shared<WritesUpTo>(guest.ram())) {
+    guest.isolate();
+    guest.reach_by(bytes);
+  }
+  void install() {
+    auto installed = shim_fakes::install(guest, shim_fakes::isolated_facts(), shim_fakes::kLow);
+    ASSERT_TRUE(installed) << installed.error().message;
+    shim = std::move(*installed);
+  }
+
+  FakeGuest guest;
+  std::shared_ptr<WritesUpTo> bytes;
+  std::unique_ptr<Shim> shim;
+};
+
+/// With one write after the other that fails, each time on a guest of its own; how many it takes.
+template <class Work>
+unsigned fails_at_each_write(Work work) {
+  for (unsigned n = 0; n < 1000; ++n) {
+    UnwritableGuest fresh;
+    const auto done = work(fresh, n);
+    if (done) return n;
+    EXPECT_EQ(done.error().code, ErrorCode::Io) << n << ": " << done.error().message;
+  }
+  return 0;
+}
+
+TEST(UnwritableMemory, IsToldWhicheverWriteOfAnInstallationFails) {
+  const unsigned writes = fails_at_each_write([](UnwritableGuest& fresh, unsigned n) {
+    fresh.bytes->left = n;
+    return shim_fakes::install(fresh.guest, shim_fakes::isolated_facts(), shim_fakes::kLow);
+  });
+
+  EXPECT_GE(writes, 9u) << "code, header, page tables, two entries, the gate";
+}
+
+TEST(UnwritableMemory, IsToldWhicheverWriteOfTheEndFails) {
+  EXPECT_EQ(fails_at_each_write([](UnwritableGuest& fresh, unsigned n) {
+              fresh.install();
+              auto paused = PausedMachine::pause(fresh.guest);
+              fresh.bytes->left = n == 0 ? 0 : UINT32_MAX;
+              return fresh.shim->retire(*paused);
+            }),
+            1u);
+  const unsigned writes = fails_at_each_write([](UnwritableGuest& fresh, unsigned n) {
+    fresh.install();
+    auto paused = PausedMachine::pause(fresh.guest);
+    EXPECT_TRUE(fresh.shim->retire(*paused));
+    fresh.bytes->left = n;
+    return fresh.shim->remove(*paused);
+  });
+
+  EXPECT_GE(writes, 4u);
+}
+
+TEST(UnwritableMemory, IsToldOfEachStepOfTakingRemainsOut) {
+  using Step = Result<void> (ShimRemains::*)(PausedMachine&) const;
+  const auto writes_of = [](Step step) {
+    return fails_at_each_write([step](UnwritableGuest& fresh, unsigned n) {
+      fresh.install();
+      const auto found = ShimRemains::find(fresh.guest.memory(), shim_fakes::isolated_facts());
+      auto paused = PausedMachine::pause(fresh.guest);
+      fresh.bytes->left = n;
+      return ((**found).*step)(*paused);
+    });
+  };
+  EXPECT_EQ(writes_of(&ShimRemains::silence), 1u);
+  EXPECT_EQ(writes_of(&ShimRemains::give_gate_back), 2u);
+  EXPECT_GE(writes_of(&ShimRemains::remove), 4u);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ TEST_P(Remains, AreFoundWithAllThatTheyHold) {
   EXPECT_EQ(remains.extent().base, kLow.base);
   EXPECT_EQ(remains.extent().size, kLow.size);
   EXPECT_EQ(remains.place().base.raw(), header().base);
+  EXPECT_EQ(remains.jump_entry().raw(), header().base + SHIM_JUMP_ENTRY);
   EXPECT_TRUE(remains.owner().is_alive()) << "this process";
   EXPECT_GT(remains.heartbeat(guest_.memory()), 0u);
   auto entries = remains.entries(guest_.memory());
