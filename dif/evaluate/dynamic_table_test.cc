@@ -291,6 +291,8 @@ TEST(DynamicTable, RefusesAnElementLargerThanEverything) {
   DynamicTable table(4096);
   const std::uint64_t one = 1;
   EXPECT_FALSE(table.find_or_add(key(one), 1 << 20));
+  DynamicTable spacious(std::size_t{1} << 30);
+  EXPECT_FALSE(spacious.find_or_add(key(one), std::size_t{600} << 20)) << "of no size class";
 }
 
 }  // namespace

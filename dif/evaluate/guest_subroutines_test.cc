@@ -159,6 +159,8 @@ TEST_F(SubroutineTest, AllocaGivesScratchUntilItIsGone) {
   EXPECT_EQ(call(Subroutine::Alloca, {number(65537)}).error().kind, FaultKind::NoScratch);
   EXPECT_TRUE(call(Subroutine::Alloca, {number(65536)}));
   EXPECT_EQ(call(Subroutine::Alloca, {number(1)}).error().kind, FaultKind::NoScratch);
+  memory_.begin_firing(guest_.kernel(), guest_.user());
+  EXPECT_TRUE(call(Subroutine::Alloca, {number(65536)})) << "each firing has all of it";
 }
 
 TEST_F(SubroutineTest, Inet6IsWrittenAsRfc5952Says) {
@@ -174,6 +176,9 @@ TEST_F(SubroutineTest, Inet6IsWrittenAsRfc5952Says) {
   EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 0}), "::");
   EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0, 0, 1}), "::1");
   EXPECT_EQ(inet6({0x2001, 0xdb8, 0, 0, 1, 0, 0, 1}), "2001:db8::1:0:0:1") << "the first run";
+  EXPECT_EQ(inet6({1, 0, 0, 0, 0, 0, 0, 2}), "1::2");
+  EXPECT_EQ(inet6({0, 0, 0, 0, 1, 0, 0, 2}), "::1:0:0:2") << "the longest run";
+  EXPECT_EQ(inet6({0, 0, 1, 0, 0, 0, 0, 2}), "0:0:1::2") << "wherever it is";
   EXPECT_EQ(inet6({0x2001, 0xdb8, 0, 1, 1, 1, 1, 1}), "2001:db8:0:1:1:1:1:1") << "no run of one";
   EXPECT_EQ(inet6({0xfe80, 0, 0, 0, 0, 0, 0, 0}), "fe80::");
   EXPECT_EQ(inet6({0, 0, 0, 0, 0, 0xffff, 0x7f00, 1}), "::ffff:127.0.0.1");

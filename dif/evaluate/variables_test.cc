@@ -166,6 +166,21 @@ TEST_F(VariablesTest, ThreadVariablesBelongToTheirOwner) {
   EXPECT_EQ(load({1, 5}), 0u) << "a later thread of that number";
 }
 
+TEST_F(VariablesTest, AThreadsVariablesAreLockedByPartsOfTheTable) {
+  SharedLocks locks(2);
+  SharedAccess access(locks);
+  SharedVariables shared(program_, options_, 2);
+  Variables variables(program_, options_, shared, access, memory_, 0);
+  access.begin(false);
+  ASSERT_TRUE(variables.store_dynamic(VariableScope::Thread, kInt, {1, 0}, {}, 11));
+  EXPECT_FALSE(access.owns_program());
+
+  access.take_program();
+
+  EXPECT_EQ(access.gaps(), 1u) << "the thread's part was held";
+  access.end();
+}
+
 TEST_F(VariablesTest, TuplesOfDifferentShapeAreDifferentKeys) {
   set_element(kArray, {number(1), number(2)}, 12);
   set_element(kArray, {number(1)}, 1);

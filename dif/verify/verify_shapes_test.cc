@@ -74,6 +74,11 @@ TEST(ShapeVerifier, PartsLieInsideAndDoNotContainTheirWhole) {
   EXPECT_EQ(shape_refusal({array, word}), "");
   array.count = 9;
   EXPECT_EQ(shape_refusal({array, word}), "shape 0 has elements that lie outside it");
+  const TypeShape large = shape(TypeShape::Kind::Integer, 65);
+  array.count = 1;
+  EXPECT_NE(shape_refusal({array, large}), "");
+  array.count = 0;
+  EXPECT_EQ(shape_refusal({array, large}), "") << "that has none";
 }
 
 TEST(ShapeVerifier, AValueHasBoundedlyManyParts) {
