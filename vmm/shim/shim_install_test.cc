@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -336,6 +337,10 @@ TEST(ShimInstall, TellsWhoOwnsIt) {
   EXPECT_EQ(header.owner, self.pid);
   EXPECT_EQ(header.owner_start, self.start);
   EXPECT_NE(header.owner_start, 0u);
+  timespec up;
+  ASSERT_EQ(clock_gettime(CLOCK_BOOTTIME, &up), 0);
+  EXPECT_LE(header.owner_start, static_cast<std::uint64_t>((up.tv_sec + 1) * sysconf(_SC_CLK_TCK)))
+      << "it has begun, in clock ticks";
 }
 
 TEST(ShimInstall, RetireGivesTheGateBack) {
