@@ -12,14 +12,6 @@ tl::unexpected<Fault> nothing_there() {
   return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
 }
 
-/// No memory of a process: where a moment has no guest.
-class NoMemory final : public GuestReader {
- public:
-  Result<void, Fault> read(GuestVirt at, std::span<std::byte>) const override {
-    return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, at.raw()});
-  }
-};
-
 /// The guest at a place: the firing's, but for the arguments, which are the place's own.
 class GuestAtPlace final : public dif::GuestContext {
  public:

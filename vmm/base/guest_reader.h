@@ -23,6 +23,14 @@ class GuestReader {
   virtual Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const = 0;
 };
 
+/// Where no memory of a guest can be read.
+class NoMemory final : public GuestReader {
+ public:
+  Result<void, Fault> read(GuestVirt at, std::span<std::byte>) const override {
+    return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, at.raw()});
+  }
+};
+
 /// Copies what can be read from `at` on, up to out.size() bytes; returns how many.
 inline std::size_t read_available(const GuestReader& guest, GuestVirt at,
                                   std::span<std::byte> out) {
