@@ -243,6 +243,22 @@ void Engine::mute_error_probe() {
   state_->firings.enablings.let_error_fire(false);
 }
 
+RecordNeeds Engine::record_needs(ProbeId probe) const {
+  const Enablings& enablings = state_->firings.enablings;
+  const auto needs_at = [&enablings](const EnabledProbe* enabled) {
+    RecordNeeds needs;
+    if (enabled == nullptr) return needs;
+    for (const std::uint32_t index : enabled->ecbs) {
+      needs |= dif::record_needs(*enablings.ecb(index).clause);
+    }
+    return needs;
+  };
+  RecordNeeds needs = needs_at(enablings.find(probe));
+  // The arguments of ERROR describe the fault, and are no part of the guest.
+  needs |= {.obstacle = needs_at(enablings.error_probe()).obstacle};
+  return needs;
+}
+
 void Engine::set_end_probe(ProbeId probe) {
   state_->firings.enablings.set_end_probe(probe);
   state_->keep_room_for_end();

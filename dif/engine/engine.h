@@ -25,6 +25,7 @@
 #include "dif/evaluate/variables.h"
 #include "dif/program/options.h"
 #include "dif/program/program.h"
+#include "dif/verify/record_needs.h"
 #include "vmm/base/brief_lock.h"
 
 namespace ringside::dif {
@@ -168,6 +169,9 @@ class Engine {
   /// With Fill: whether every record that its ECBs make can lie in a principal buffer at all, and
   /// all of END's at once. With other policies one that cannot is a drop whenever it would be made.
   bool records_fit() const;
+  /// The needs of the clauses enabled on the probe, and of those of ERROR, which fire inside of
+  /// it: of the record of a trap. Before fire() is first called.
+  RecordNeeds record_needs(ProbeId probe) const;
   /// The probe that faults are reported through (dtrace:::ERROR). Before fire() is first called.
   void set_error_probe(ProbeId probe);
   /// Whether faults are reported through it; they are, unless it was muted. Beside firings: the

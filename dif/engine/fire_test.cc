@@ -326,5 +326,41 @@ TEST_F(FireTest, FiringAnUnknownProbeDoesNothing) {
   EXPECT_TRUE(engine_->take_quiescent().records.empty());
 }
 
+class EngineRecordNeeds : public FireFixture {};
+
+TEST_F(EngineRecordNeeds, AreThoseOfAllClausesOfTheProbe) {
+  constexpr ProbeId kOther{5};
+  start(program({trace(builtin(Builtin::Arg0)), trace(builtin(Builtin::Arg3)),
+                 trace(builtin(Builtin::Errno)), trace(load_from(kUnmapped))}),
+        {kProbe, kProbe, kOther, kBegin});
+
+  const RecordNeeds needs = engine_->record_needs(kProbe);
+  EXPECT_EQ(needs.arguments, 0b1001u);
+  EXPECT_FALSE(needs.error_number);
+  EXPECT_FALSE(needs.obstacle);
+  EXPECT_TRUE(engine_->record_needs(kOther).error_number);
+  EXPECT_EQ(engine_->record_needs(kOther).arguments, 0u);
+  EXPECT_TRUE(engine_->record_needs(kBegin).obstacle);
+  const RecordNeeds of_none = engine_->record_needs(ProbeId{77});
+  EXPECT_FALSE(of_none.obstacle || of_none.error_number || of_none.arguments != 0);
+}
+
+TEST_F(EngineRecordNeeds, AreThoseOfErrorTooWhichFiresInsideOfAFiring) {
+  start(program({trace(builtin(Builtin::Arg0)), trace(load_from(kUnmapped)),
+                 trace(builtin(Builtin::Arg1))}),
+        {kProbe, kError, kError});
+
+  const RecordNeeds needs = engine_->record_needs(kProbe);
+  EXPECT_TRUE(needs.obstacle);
+  EXPECT_EQ(needs.arguments, 0b1u) << "those of ERROR describe the fault";
+
+  engine_->mute_error_probe();
+  EXPECT_FALSE(engine_->record_needs(kProbe).obstacle);
+  EXPECT_EQ(engine_->record_needs(kProbe).arguments, 0b1u);
+
+  engine_->unmute_error_probe();
+  EXPECT_TRUE(engine_->record_needs(kProbe).obstacle);
+}
+
 }  // namespace
 }  // namespace ringside::dif

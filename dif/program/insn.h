@@ -21,6 +21,11 @@ enum class Opcode : std::uint8_t {
 #undef DIF_OP
 };
 
+/// Whether it may go on elsewhere than at the next instruction.
+constexpr bool is_branch(Opcode op) {
+  return op >= Opcode::Ba && op <= Opcode::Bleu;
+}
+
 /// The places of an instruction's operands. Fields that a form does not name must be zero.
 enum class Form : std::uint8_t {
   Rrr,            // r1, r2, rd

@@ -19,10 +19,6 @@ bool follows_it(const Difo& difo) {
   });
 }
 
-bool is_branch(Opcode op) {
-  return op >= Opcode::Ba && op <= Opcode::Bleu;
-}
-
 template <class Test>
 bool any_difo(const Program& program, Test test) {
   bool found = false;
