@@ -11,6 +11,7 @@
  *   slots   displaced instructions; before each,   read + execute; the host writes them
  *           the bytes that its int3 or jump replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
+ *           then, where there are any, rings         the same
  *
  * Each word has one writer, so the host needs no compare-and-swap and may reach the region by
  * copies. The host reads a head, then the box, then the head again. It writes `answered` alone and
@@ -27,7 +28,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(15)
+#define SHIM_VERSION SHIM_U(16)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -49,24 +50,47 @@
 #define SHIM_NEAR_MAILBOXES SHIM_U(12)
 #define SHIM_DATA_SIZE SHIM_U(0x6000)
 
+/* Rings. A trap point that records does not wait for the host: its trap goes into the ring of its
+ * CPU, as the mailbox would have it, and the guest goes on. Each CPU has a struct shim_ring, by the
+ * kernel's own number; they lie one after the other, behind the mailboxes. Each has two rings. A
+ * trap inside of a trap (in an NMI or a machine check) finds the first one busy and takes the
+ * second.
+ *
+ * `head` and `tail` count records and only grow. Record n lies at (n & most) << SHIM_RECORD_SHIFT.
+ * It is a struct shim_head, whose `head` is n, and then SHIM_BOX_TRAP_BYTES of a struct shim_box.
+ * The guest writes it, then `head`; the host copies it, then writes `tail`. A full ring drops the
+ * trap and counts it, or lets it wait in a mailbox (`full_waits`). The guest reads its TSC while
+ * `busy` is set. So once the host has seen `busy` clear, all that will come into the ring has a
+ * later TSC than that moment. */
+#define SHIM_RING_SHIFT 8
+#define SHIM_RING_SIZE SHIM_U(256) /* 1 << SHIM_RING_SHIFT */
+#define SHIM_RING_NESTED 128       /* the second ring of a CPU, in its struct shim_ring */
+#define SHIM_RECORD_SHIFT 8
+#define SHIM_RECORD_SIZE SHIM_U(256) /* 1 << SHIM_RECORD_SHIFT */
+#define SHIM_RECORD_BOX 64           /* in a record, where its box begins */
+
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
  * An entry is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are
  * never removed, because a search ends at an empty entry. An entry with slot offset 0 is disabled:
  * an int3 at its address is not ours, or not ours any more. If there is no int3, a trap that began
  * earlier resumes at the address itself. An entry is disabled until its int3 is written, and while
- * a jump of ours stands there. */
+ * a jump of ours stands there. The highest bit of an enabled entry's offset says that the trap
+ * point records. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
+#define SHIM_ENTRY_RECORDS_BIT 31 /* of the offset */
 
 /* A jump that stands in the text instead of an int3 leads into its record, among the slots. The
  * record is: the low half of the jump's address, the bytes of text that the jump replaced, and
  * then, where the jump leads,
  *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; the displaced instructions; a jump back
- * The return address of the call tells the shim which record it is. */
+ * The return address of the call tells the shim which record it is. Where the trap point records
+ * into a ring, the call leads to SHIM_RECORDING_JUMP_ENTRY. */
 #define SHIM_JUMP_BYTES 5
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
+#define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
 /* An entry in the list of faults: three words among the slots, written by the host. */
 #define SHIM_FAULT_NEXT 0   /* address of the next entry; 0: this is the last */
@@ -97,16 +121,28 @@
 #define SHIM_HEADER_COMM 92
 #define SHIM_HEADER_PID 96
 #define SHIM_HEADER_TGID 100
-#define SHIM_HEADER_SIZE 128
+#define SHIM_HEADER_CPU_NUMBER 128
+#define SHIM_HEADER_RINGS 132
+#define SHIM_HEADER_RING_CONTROLS 136
+#define SHIM_HEADER_START_TIME 144
+#define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_TIMEOUT 16
 #define SHIM_CONTROL_DOORBELL 24
 #define SHIM_CONTROL_ARMINGS 32
+#define SHIM_CONTROL_FULL_WAITS 40
 #define SHIM_CONTROL_SILENT 64
 #define SHIM_CONTROL_LEFT 72
 #define SHIM_CONTROL_FOREIGN 128
 #define SHIM_CONTROL_OVERFLOWS 136
+#define SHIM_RING_HEAD 0
+#define SHIM_RING_DROPPED 8
+#define SHIM_RING_BUSY 16
+#define SHIM_RING_LATE 24
+#define SHIM_RING_TAIL 64
+#define SHIM_RING_MOST 72
+#define SHIM_RING_DATA 80
 #define SHIM_HEAD_ANSWERED 8
 #define SHIM_HEAD_ADDRESS 16
 #define SHIM_HEAD_TSC 24
@@ -118,9 +154,10 @@
 #define SHIM_BOX_COMM 136
 #define SHIM_BOX_PID 152
 #define SHIM_BOX_TGID 156
-#define SHIM_BOX_GIVEN_UP 160
-#define SHIM_BOX_CLAIM 168
-#define SHIM_BOX_TRAP_BYTES 176 /* what one trap writes of its box */
+#define SHIM_BOX_START_TIME 160
+#define SHIM_BOX_GIVEN_UP 168
+#define SHIM_BOX_CLAIM 176
+#define SHIM_BOX_TRAP_BYTES 184 /* what one trap writes of its box */
 #define SHIM_BOX_ORPHANS 192
 #define SHIM_BOX_LATE 200
 
@@ -157,33 +194,41 @@ struct shim_header {
    * of that process (field 22 of /proc/PID/stat), because process ids are reused. `machine` has the
    * same of the process that ran the machine: a migrated guest brings its memory to another
    * process, which the first tracer does not trace. */
-  uint64_t owner;       /* host; 0: no owner any more; only tasks that sleep in a slot need it */
-  uint64_t owner_start; /* host */
-  uint64_t machine;     /* host: number | start << 22; 0: not known */
+  uint64_t owner;         /* host; 0: no owner any more; only tasks that sleep in a slot need it */
+  uint64_t owner_start;   /* host */
+  uint64_t machine;       /* host: number | start << 22; 0: not known */
+  int32_t cpu_number;     /* host: %gs offset of the word that holds the CPU's number */
+  uint32_t rings;         /* host: how many CPUs have rings; 0: no trap point records */
+  uint64_t ring_controls; /* host: address of the first struct shim_ring */
+  uint32_t start_time;    /* host: as pid and tgid, of when it was forked */
+  uint32_t unused[11];
 };
 
 /* Each writer has cache lines of its own, so that none of them slows down another. */
 struct shim_control {
-  uint64_t active;    /* host, and the guest with `left`: 0 lets every trap resume at once. Such a
-                         trap does not fire and does not count as lost */
-  uint64_t heartbeat; /* host: counts up while it lives; starts at 1 */
-  uint64_t timeout;   /* host: how long to wait for the same heartbeat: TSC ticks | looks << 32 */
-  uint64_t doorbell;  /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
-                         once it is raised, so that the thread that runs the vCPU can answer before
-                         the next instruction; 0: no doorbell. The shim waits in the same way */
-  uint64_t armings;   /* host: counts up before it writes int3s into the text */
-  uint64_t host_line[3];
+  uint64_t active;     /* host, and the guest with `left`: 0 lets every trap resume at once. Such a
+                          trap does not fire and does not count as lost */
+  uint64_t heartbeat;  /* host: counts up while it lives; starts at 1 */
+  uint64_t timeout;    /* host: how long to wait for the same heartbeat: TSC ticks | looks << 32 */
+  uint64_t doorbell;   /* host: the I/O port to which the shim writes a mailbox's index (32 bits)
+                          once it is raised, so that the thread that runs the vCPU can answer before
+                          the next instruction; 0: no doorbell. The shim waits in the same way */
+  uint64_t armings;    /* host: counts up before it writes int3s into the text */
+  uint64_t full_waits; /* host: 1 lets a trap that finds its ring full wait as others do; 0: it
+                          is dropped */
+  uint64_t host_line[2];
   uint64_t silent; /* guest: the heartbeat at which it gave up waiting; 0 never */
   uint64_t left;   /* guest, from a slot: 1 once it starts another kernel. The region is then that
                       kernel's memory, and the host writes nothing any more */
   uint64_t silent_line[6];
-  uint64_t foreign;   /* guest: kernel-mode int3s passed on to the kernel's own handler */
-  uint64_t overflows; /* guest: traps of ours that found no free mailbox (resumed unfired) */
+  uint64_t foreign; /* guest: kernel-mode int3s passed on to the kernel's own handler */
+  uint64_t
+      overflows; /* guest: traps of ours that found no free mailbox, or no ring (resumed unfired) */
   uint64_t counter_line[6];
 };
 
 /* A mailbox is a head and a box with the same index. Its layout also fits a trap from user mode:
- * segments and cr3 tell mode and address space, and two words of the box (task_line) are free. */
+ * segments and cr3 tell mode and address space, and a word of the box (task_line) is free. */
 struct shim_head {
   uint64_t head;     /* guest: state | count of claims << 8 */
   uint64_t answered; /* host: the claim that it has answered, as in `head` but without the state.
@@ -218,17 +263,34 @@ enum shim_register {
   SHIM_REGISTERS
 };
 
+/* A CPU's ring. */
+struct shim_ring_words {
+  uint64_t head;    /* guest: how many records it has written */
+  uint64_t dropped; /* guest: traps that found it full */
+  uint64_t busy;    /* guest: 1 while it writes a record */
+  uint64_t late;    /* guest: traps that found `active` 0 */
+  uint64_t guest_line[4];
+  uint64_t tail; /* host: how many records it has copied */
+  uint64_t most; /* host: how many fit, less one; they are a power of two */
+  uint64_t data; /* host: address of the first record */
+  uint64_t host_line[5];
+};
+struct shim_ring {
+  struct shim_ring_words first, nested;
+};
+
 /* All guest-written. */
 struct shim_box {
   uint64_t regs[SHIM_REGISTERS]; /* by enum shim_register; values before the trap */
   uint64_t task;                 /* `current`; 0: the shim does not know */
-  uint64_t comm[2];              /* comm, pid, tgid: of `task`; without one unspecified */
+  uint64_t comm[2];              /* comm to start_time: of `task`; without one unspecified */
   uint32_t pid, tgid;
+  uint64_t start_time; /* likewise; ns since boot */
   uint64_t given_up; /* the last claim that was raised and then resumed without an answer. The host
-                        may have taken it before that; then it has fired */
+                      may have taken it before that; then it has fired */
   uint64_t claim;    /* the claim that all fields above `given_up` belong to, as in the head but
                         without the state; written last */
-  uint64_t task_line[2];
+  uint64_t task_line;
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
   uint64_t counters_line[6];
@@ -257,7 +319,28 @@ static_assert(offsetof(struct shim_control, left) == SHIM_CONTROL_LEFT, "slots w
 static_assert(offsetof(struct shim_control, foreign) == SHIM_CONTROL_FOREIGN, "shim.S writes it");
 static_assert(offsetof(struct shim_control, overflows) == SHIM_CONTROL_OVERFLOWS,
               "shim.S writes it");
-static_assert(SHIM_CONTROL_ARMINGS + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
+static_assert(offsetof(struct shim_control, full_waits) == SHIM_CONTROL_FULL_WAITS,
+              "shim.S reads it");
+static_assert(SHIM_CONTROL_FULL_WAITS + 8 <= SHIM_CONTROL_SILENT, "the host's line is the host's");
+static_assert(offsetof(struct shim_header, cpu_number) == SHIM_HEADER_CPU_NUMBER,
+              "shim.S reads it");
+static_assert(offsetof(struct shim_header, rings) == SHIM_HEADER_RINGS, "shim.S reads it");
+static_assert(offsetof(struct shim_header, ring_controls) == SHIM_HEADER_RING_CONTROLS,
+              "shim.S reads it");
+static_assert(offsetof(struct shim_header, start_time) == SHIM_HEADER_START_TIME,
+              "shim.S reads it");
+static_assert(offsetof(struct shim_ring_words, dropped) == SHIM_RING_DROPPED, "shim.S writes it");
+static_assert(offsetof(struct shim_ring_words, busy) == SHIM_RING_BUSY, "shim.S writes it");
+static_assert(offsetof(struct shim_ring_words, late) == SHIM_RING_LATE, "shim.S writes it");
+static_assert(offsetof(struct shim_ring_words, tail) == SHIM_RING_TAIL, "shim.S reads it");
+static_assert(offsetof(struct shim_ring_words, most) == SHIM_RING_MOST, "shim.S reads it");
+static_assert(offsetof(struct shim_ring_words, data) == SHIM_RING_DATA, "shim.S reads it");
+static_assert(offsetof(struct shim_ring, nested) == SHIM_RING_NESTED, "shim.S finds it");
+static_assert(sizeof(struct shim_ring) == SHIM_RING_SIZE, "shim.S makes an address of it");
+static_assert(1 << SHIM_RING_SHIFT == SHIM_RING_SIZE, "shim.S finds it by the CPU's number");
+static_assert(1 << SHIM_RECORD_SHIFT == SHIM_RECORD_SIZE, "shim.S finds it by its number");
+static_assert(SHIM_RECORD_BOX == SHIM_HEAD_SIZE, "a record is a head and a box");
+static_assert(SHIM_RECORD_BOX + SHIM_BOX_TRAP_BYTES <= SHIM_RECORD_SIZE, "all of it fits");
 static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");
 static_assert(SHIM_HEADS % SHIM_HEAD_SIZE == 0, "a head is a cache line");
 static_assert(offsetof(struct shim_head, answered) == SHIM_HEAD_ANSWERED, "shim.S reads it");
@@ -275,6 +358,7 @@ static_assert(offsetof(struct shim_box, task) == SHIM_BOX_TASK, "shim.S writes i
 static_assert(offsetof(struct shim_box, comm) == SHIM_BOX_COMM, "shim.S writes it");
 static_assert(offsetof(struct shim_box, pid) == SHIM_BOX_PID, "shim.S writes it");
 static_assert(offsetof(struct shim_box, tgid) == SHIM_BOX_TGID, "shim.S writes it");
+static_assert(offsetof(struct shim_box, start_time) == SHIM_BOX_START_TIME, "shim.S writes it");
 static_assert(offsetof(struct shim_box, given_up) == SHIM_BOX_GIVEN_UP, "shim.S writes it");
 static_assert(offsetof(struct shim_box, claim) == SHIM_BOX_CLAIM, "shim.S writes it");
 static_assert(offsetof(struct shim_box, task_line) == SHIM_BOX_TRAP_BYTES, "those and no more");

@@ -1,6 +1,7 @@
 /* The shim: the kernel's #BP handler while ringside traces. For an int3 of ours it hands the
  * registers to the host through a mailbox, rings where there is a doorbell, waits a bounded time,
- * and resumes in the slot that holds the displaced instruction. Every other int3 goes on to the
+ * and resumes in the slot that holds the displaced instruction. For a trap point that records it
+ * puts them into a ring, and resumes at once. Every other int3 goes on to the
  * kernel's own handler with nothing disturbed. A jump in an int3's stead gets here by a call
  * (mailbox_abi.h); all the rest is the same.
  *
@@ -62,8 +63,14 @@ shim_base:
   .long shim_end - shim_base
   .fill SHIM_HEADER_SIZE - 16, 1, 0
 
-/* Called by a jump's record, SHIM_JUMP_ENTRY after the header's start; the flags are on the stack. */
+/* Called by a jump's record, SHIM_JUMP_ENTRY after the header's start; the flags are on the stack.
+ * The carry flag tells until find_mailbox whether the trap point records. */
 shim_jump:
+  clc
+  jmp jump_begun
+  .org shim_base + SHIM_RECORDING_JUMP_ENTRY
+  stc
+jump_begun:
   lea -FRAME_BYTES(%rsp), %rsp
   push %rax
   push %rcx
@@ -76,7 +83,8 @@ shim_jump:
   lea JUMP_RSP(%rsp), %rax
   mov %rax, FRAME_RSP(%rsp)
   movq $0, FRAME_CS(%rsp)
-  jmp find_mailbox
+  jnc find_mailbox
+  jmp find_ring
 
   .globl shim_entry
 shim_entry:
@@ -106,9 +114,11 @@ look_up:
   shr $32, %rdx
   jz disabled
   lea shim_base(%rip), %rbx
-  add %rbx, %rdx
+  btr $SHIM_ENTRY_RECORDS_BIT, %edx
+  lea (%rbx,%rdx), %rdx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
   mov %rcx, %rdx
+  jc find_ring
 
   /* Claim a mailbox, for the address in rdx. Low ones first, so that the host need not look at all
    * of them. */
@@ -137,6 +147,9 @@ claim:
   cmp SHIM_CONTROL_SILENT(%rdx), %rax
   je orphan
 
+  /* From here on rbx is a head, in a mailbox or a record. rcx is odd for a record: then it is the
+   * address of the ring's words, plus one. */
+fill:
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
@@ -152,7 +165,11 @@ claim:
   mov %eax, SHIM_HEAD_SEGMENTS(%rbx)
   mov %ss, %eax
   mov %eax, SHIM_HEAD_SEGMENTS + 4(%rbx)
+  lea SHIM_RECORD_BOX - SHIM_BOXES(%rbx), %rdx
+  test $1, %cl
+  jnz box_found
   find_box %rdx
+box_found:
   mov SAVED_RAX(%rsp), %rax
   mov %rax, SHIM_BOXES + 8 * 0(%rdx)
   mov SAVED_RCX(%rsp), %rax
@@ -197,8 +214,13 @@ task_known:
   mov shim_base + SHIM_HEADER_TGID(%rip), %esi
   mov (%rax,%rsi), %esi
   mov %esi, SHIM_BOXES + SHIM_BOX_TGID(%rdx)
+  mov shim_base + SHIM_HEADER_START_TIME(%rip), %esi
+  mov (%rax,%rsi), %rsi
+  mov %rsi, SHIM_BOXES + SHIM_BOX_START_TIME(%rdx)
   pop %rsi
 raise: /* x86 keeps stores in order */
+  test $1, %cl
+  jnz publish_record
   mov %rcx, SHIM_BOXES + SHIM_BOX_CLAIM(%rdx)
   movb $SHIM_RAISED, (%rbx)
 
@@ -293,12 +315,66 @@ late:
   incq SHIM_BOXES + SHIM_BOX_LATE(%rdx)
   jmp release
 
+  /* A record in the ring of this CPU, for the address in rdx. Nobody else writes these words: what
+   * interrupts us between two instructions here leaves them as they were, but for `head`. */
+find_ring:
+  movslq shim_base + SHIM_HEADER_CPU_NUMBER(%rip), %rax
+  mov %gs:(%rax), %ebx
+  cmp shim_base + SHIM_HEADER_RINGS(%rip), %ebx
+  jae no_room
+  shl $SHIM_RING_SHIFT, %rbx
+  add shim_base + SHIM_HEADER_RING_CONTROLS(%rip), %rbx
+  cmpb $0, SHIM_RING_BUSY(%rbx)
+  je ring_found
+  add $SHIM_RING_NESTED, %rbx
+  cmpb $0, SHIM_RING_BUSY(%rbx)
+  je ring_found
+  incq SHIM_RING_DROPPED(%rbx)
+  jmp resume
+ring_found:
+  movb $1, SHIM_RING_BUSY(%rbx)
+  mov DATA, %rax
+  cmpl $0, SHIM_CONTROL_ACTIVE(%rax)
+  je late_record
+  mov SHIM_RING_HEAD(%rbx), %rax
+  mov %rax, %rcx
+  sub SHIM_RING_TAIL(%rbx), %rcx
+  cmp SHIM_RING_MOST(%rbx), %rcx
+  ja ring_full
+  and SHIM_RING_MOST(%rbx), %rax
+  shl $SHIM_RECORD_SHIFT, %rax
+  add SHIM_RING_DATA(%rbx), %rax
+  lea 1(%rbx), %rcx
+  mov %rax, %rbx
+  mov %rdx, SHIM_HEAD_ADDRESS(%rbx)
+  jmp fill
+publish_record:
+  dec %rcx
+  mov SHIM_RING_HEAD(%rcx), %rax
+  mov %rax, (%rbx)
+  inc %rax
+  mov %rax, SHIM_RING_HEAD(%rcx)
+  movb $0, SHIM_RING_BUSY(%rcx)
+  jmp resume
+late_record:
+  incq SHIM_RING_LATE(%rbx)
+  movb $0, SHIM_RING_BUSY(%rbx)
+  jmp resume
+ring_full:
+  movb $0, SHIM_RING_BUSY(%rbx)
+  mov DATA, %rax
+  cmpl $0, SHIM_CONTROL_FULL_WAITS(%rax)
+  jne find_mailbox
+  incq SHIM_RING_DROPPED(%rbx)
+  jmp resume
+
 next_box:
   sub $SHIM_HEAD_SIZE, %rbx
   mov DATA, %rax
   add $SHIM_HEADS, %rax
   cmp %rax, %rbx
   jae claim
+no_room:
   mov DATA, %rbx
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume

@@ -192,7 +192,10 @@ class SignalHandler {
 /// Where the test puts the parts of the region. The table's size is no power of two.
 constexpr std::uint32_t kEntries = 24'999;
 constexpr std::size_t kTable = SHIM_CODE_SIZE, kSlots = kTable + 0x32000, kData = kSlots + 0x1000;
-constexpr std::size_t kRegion = kData + SHIM_DATA_SIZE;
+constexpr std::size_t kRings = kData + SHIM_DATA_SIZE, kCpus = 2;
+constexpr std::uint64_t kMost = 3;  // records of a ring, less one
+constexpr std::size_t kRecords = kRings + kCpus * SHIM_RING_SIZE;
+constexpr std::size_t kRegion = kRecords + kCpus * 2 * (kMost + 1) * SHIM_RECORD_SIZE;
 static_assert(kTable + kEntries * 8 <= kSlots);
 
 /// A jump to where a slot ends, at an address that the table can hold; with another first byte.
@@ -296,8 +299,9 @@ class ShimCode : public testing::Test {
     const unsigned char code[] = {0x9c, 0x90, 0xe8, 0, 0, 0, 0, 0x9d};
     unsigned char* entry = record + 4 + SHIM_JUMP_BYTES;
     std::memcpy(entry, code, sizeof code);
+    const std::size_t called = records_ ? SHIM_RECORDING_JUMP_ENTRY : SHIM_JUMP_ENTRY;
     const auto distance =
-        static_cast<std::int32_t>(region_ + SHIM_JUMP_ENTRY - (entry + SHIM_JUMP_CALL_END));
+        static_cast<std::int32_t>(region_ + called - (entry + SHIM_JUMP_CALL_END));
     std::memcpy(entry + 3, &distance, sizeof distance);
     put_jump_to_slot_end(entry + sizeof code);
     shim_test_entry = address_of(entry);
@@ -340,7 +344,7 @@ class ShimCode : public testing::Test {
     EXPECT_EQ(shim_test_out[16], shim_test_in[16]);
   }
 
-  bool by_jump_ = false;
+  bool by_jump_ = false, records_ = false;
   unsigned char* region_ = nullptr;
   std::uint64_t percpu_ = 0xffff888012340000;
   alignas(16) unsigned char stack_[4096] = {};
@@ -380,6 +384,7 @@ class Tasks {
     std::memcpy(words_ + 10, "0123456789abcdef", 16);
     const std::uint32_t numbers[] = {7, 6};
     std::memcpy(words_ + 20, numbers, sizeof numbers);
+    words_[21] = 5'000'000'000;
   }
   ~Tasks() { munmap(words_, 4096); }
   Tasks(const Tasks&) = delete;
@@ -388,6 +393,7 @@ class Tasks {
   void describe(shim_header& header) const {
     header.current = static_cast<std::int32_t>(address_of(words_));  // GS starts at 0
     header.comm = 9 * 8, header.pid = 19 * 8, header.tgid = 19 * 8 + 4;
+    header.start_time = 20 * 8;
   }
   std::uint64_t address() const { return address_of(words_ + 1); }
 
@@ -412,7 +418,188 @@ TEST_F(ShimCode, TellsWhatTheTaskIsAndSaysOfItself) {
   EXPECT_EQ(std::memcmp(seen.comm, "0123456789abcdef", 16), 0);
   EXPECT_EQ(seen.pid, 7u);
   EXPECT_EQ(seen.tgid, 6u);
+  EXPECT_EQ(seen.start_time, 5'000'000'000u);
   for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
+}
+
+/// A trap point that records, on CPU 1 of two.
+class RecordingShim : public ShimCode {
+ protected:
+  void SetUp() override {
+    ShimCode::SetUp();
+    void* mapped =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    number_ = static_cast<std::uint32_t*>(mapped);
+    *number_ = 1;
+    header().cpu_number = static_cast<std::int32_t>(address_of(number_));
+    header().rings = kCpus;
+    header().ring_controls = address_of(region_ + kRings);
+    for (unsigned n = 0; n < 2 * kCpus; ++n) {
+      ring(n).most = kMost;
+      ring(n).data = address_of(region_ + kRecords + n * (kMost + 1) * SHIM_RECORD_SIZE);
+    }
+    std::replace(table(), table() + kEntries, kAddress | std::uint64_t{kSlots} << 32,
+                 kAddress | (std::uint64_t{kSlots} | 1U << SHIM_ENTRY_RECORDS_BIT) << 32);
+    records_ = true;
+  }
+  void TearDown() override {
+    munmap(number_, 4096);
+    ShimCode::TearDown();
+  }
+  /// The first one of CPU n / 2, or its nested one.
+  volatile shim_ring_words& ring(unsigned n) {
+    return reinterpret_cast<volatile shim_ring_words*>(region_ + kRings)[n];
+  }
+  const shim_head& record_head(unsigned n, std::uint64_t record) {
+    return *reinterpret_cast<const shim_head*>(ring(n).data + record * SHIM_RECORD_SIZE);
+  }
+  const shim_box& record_box(unsigned n, std::uint64_t record) {
+    return *reinterpret_cast<const shim_box*>(ring(n).data + record * SHIM_RECORD_SIZE +
+                                              SHIM_RECORD_BOX);
+  }
+  /// The trap's record, and nothing else was touched.
+  void expect_recorded(unsigned n, std::uint64_t number) {
+    expect_resumed();
+    EXPECT_EQ(ring(n).head, number + 1);
+    EXPECT_EQ(ring(n).busy, 0u);
+    EXPECT_EQ(ring(n).dropped, 0u);
+    const shim_head& seen = record_head(n, number & kMost);
+    EXPECT_EQ(seen.head, number);
+    EXPECT_EQ(seen.address, kAddress);
+    EXPECT_EQ(seen.percpu, percpu_);
+    EXPECT_NE(seen.tsc, 0u);
+    EXPECT_EQ(seen.rflags, shim_test_in[16]);
+    const shim_box& registers = record_box(n, number & kMost);
+    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) {
+      EXPECT_EQ(registers.regs[r], shim_test_in[r]) << r;
+    }
+    EXPECT_EQ(head(0).head, 0u) << "no mailbox";
+  }
+  void expect_dropped(unsigned n, std::uint64_t count) {
+    expect_resumed();
+    EXPECT_EQ(ring(n).dropped, count);
+    EXPECT_EQ(head(0).head, 0u) << "no mailbox";
+  }
+
+  std::uint32_t* number_ = nullptr;
+};
+
+TEST_F(RecordingShim, WritesEveryRegisterIntoTheRingOfItsCpuAndGoesOn) {
+  trap();
+  expect_recorded(2, 0);
+  trap();
+  expect_recorded(2, 1);
+  *number_ = 0;
+  trap();
+  expect_recorded(0, 0);
+  EXPECT_EQ(ring(2).head, 2u);
+}
+
+TEST_F(RecordingShim, DoesTheSameForAJump) {
+  come_by_jump(kAddress);
+  trap();
+  expect_recorded(2, 0);
+}
+
+TEST_F(RecordingShim, TellsOfTheTaskAsAMailboxDoes) {
+  const Tasks tasks;
+  tasks.describe(header());
+  replace({0x48, 0x85, 0xc0, 0x79}, {0x48, 0x85, 0xc0, 0x70});
+  trap();
+  expect_recorded(2, 0);
+  const shim_box& seen = record_box(2, 0);
+  EXPECT_EQ(seen.task, tasks.address());
+  EXPECT_EQ(std::memcmp(seen.comm, "0123456789abcdef", 16), 0);
+  EXPECT_EQ(seen.pid, 7u);
+  EXPECT_EQ(seen.start_time, 5'000'000'000u);
+}
+
+TEST_F(RecordingShim, GoesRoundAndRound) {
+  ring(2).head = kMost + 4;
+  ring(2).tail = kMost + 4;
+  trap();
+  expect_recorded(2, kMost + 4);
+  ring(2).head = ~std::uint64_t{0};
+  ring(2).tail = ~std::uint64_t{0};
+  trap();
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 0u);
+  EXPECT_EQ(record_head(2, kMost).head, ~std::uint64_t{0});
+}
+
+TEST_F(RecordingShim, AFullRingDropsUntilTheHostMakesRoom) {
+  for (std::uint64_t n = 0; n <= kMost; ++n) {
+    trap();
+    expect_recorded(2, n);
+  }
+  const std::uint64_t first = record_head(2, 0).tsc;
+  trap();
+  expect_dropped(2, 1);
+  EXPECT_EQ(ring(2).head, kMost + 1);
+  EXPECT_EQ(ring(2).busy, 0u);
+  EXPECT_EQ(record_head(2, 0).tsc, first) << "not written over";
+  ring(2).tail = 1;
+  ring(2).dropped = 0;
+  trap();
+  expect_recorded(2, kMost + 1);
+}
+
+TEST_F(RecordingShim, WhereAFullRingWaitsTheTrapTakesAMailbox) {
+  ring(2).head = kMost + 1;
+  control().full_waits = 1;
+  for (const bool jumps : {false, true}) {
+    if (jumps) come_by_jump(kAddress);
+    trap_with([&] {
+      wait_until_raised(0);
+      EXPECT_EQ(ring(2).busy, 0u);
+      EXPECT_EQ(head(0).address, kAddress);
+      answer(0);
+    });
+    expect_resumed();
+    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+  }
+  EXPECT_EQ(ring(2).dropped, 0u);
+  EXPECT_EQ(ring(2).head, kMost + 1);
+}
+
+TEST_F(RecordingShim, ATrapInsideOfATrapTakesTheSecondRing) {
+  ring(2).busy = 1;
+  trap();
+  expect_recorded(3, 0);
+  EXPECT_EQ(ring(2).busy, 1u) << "it is another trap's";
+  EXPECT_EQ(ring(2).head, 0u);
+  ring(3).busy = 1;
+  trap();
+  expect_dropped(3, 1);
+  EXPECT_EQ(ring(3).busy, 1u);
+  EXPECT_EQ(ring(3).head, 1u);
+}
+
+TEST_F(RecordingShim, RecordsNothingWhileInactive) {
+  for (const bool jumps : {false, true}) {
+    if (jumps) come_by_jump(kAddress);
+    control().active = 0;
+    trap();
+    expect_resumed();
+    EXPECT_EQ(ring(2).late, jumps ? 2u : 1u);
+    EXPECT_EQ(ring(2).head, 0u);
+    EXPECT_EQ(ring(2).busy, 0u);
+  }
+}
+
+TEST_F(RecordingShim, NeedsNobodyWhoLives) {
+  control().silent = control().heartbeat;
+  trap();
+  expect_recorded(2, 0);
+}
+
+TEST_F(RecordingShim, CountsATrapOfACpuWithoutARing) {
+  *number_ = kCpus;
+  trap();
+  expect_resumed();
+  EXPECT_EQ(control().overflows, 1u);
+  EXPECT_EQ(ring(2).head + ring(0).head, 0u);
 }
 
 TEST_F(ShimCode, ReadsNothingOfATaskThatIsNone) {

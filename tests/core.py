@@ -36,6 +36,7 @@ VM = (
     # Counts, kernels and CPUs; probes of each kind; what holds when we end.
     "test_programs.debian_6_1_cpus_2", *some("test_storm.Storm", "hot", "a_guest_outlives_us_in_a_storm_of_hot"),
     *some("test_take_over.TakeOver", "clean", "what_was_left_in_the_first"), "test_jumps.Jumps",
+    "test_record.Started.test_clauses_that_wait", "test_record.Attached.test_counts",
     "test_attach_qmp.Processors", "test_instr.On612",
     # The guest that changes itself.
     "test_modules.Modules.test_a_module_that_was_absent", "test_hotplug.Hotplug.test_a_cpu_goes_off",

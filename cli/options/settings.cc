@@ -175,6 +175,30 @@ Result<void> set_channel(Settings& settings, View value) {
   return {};
 }
 
+Result<void> set_recording(Settings& settings, View value) {
+  if (value == "auto") {
+    settings.recording = providers::Recording::Auto;
+  } else if (value == "yes") {
+    settings.recording = providers::Recording::Yes;
+  } else if (value == "no") {
+    settings.recording = providers::Recording::No;
+  } else {
+    return bad_value(one_of_text({"auto", "yes", "no"}));
+  }
+  return {};
+}
+
+Result<void> set_record_full(Settings& settings, View value) {
+  if (value == "wait") {
+    settings.record_full = providers::RecordFull::Wait;
+  } else if (value == "drop") {
+    settings.record_full = providers::RecordFull::Drop;
+  } else {
+    return bad_value(one_of_text({"wait", "drop"}));
+  }
+  return {};
+}
+
 /// "20000" or "20000/s" traps a second; "none" for no limit.
 Result<void> set_most_traps(Settings& settings, View value) {
   if (value == "none") {

@@ -193,6 +193,8 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   options.channel = line_.settings.channel;
   options.poll_threads = line_.settings.poll_threads;
   options.traps = traps;
+  options.recording = line_.settings.recording;
+  options.record_full = line_.settings.record_full;
   options.calibration = clock_;
   options.defined = TRY(defined_probes(guest));
   const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();

@@ -152,8 +152,10 @@ void WatchedTarget::say_losses() {
     told = lost;
   };
   const auto kernel = target_->tracer().statistics().kernel;
-  tell(kernel.misses - kernel.forgotten, losses_told_,
+  tell(kernel.misses - kernel.forgotten - kernel.dropped - kernel.spoiled, losses_told_,
        "the guest went on alone because the host did not answer in time");
+  tell(kernel.dropped, dropped_told_, "the rings into which the guest records them were full");
+  tell(kernel.spoiled, spoiled_told_, "the guest has changed what its rings held");
   tell(kernel.forgotten, forgotten_told_,
        "more calls were under way at a time than are remembered");
 }

@@ -85,7 +85,7 @@ class WatchedTarget {
   bool control_ready_ = false, command_ended_ = false, command_output_open_ = true;
   std::string command_line_;  // of the guest's command, not ended yet
   Clock::time_point command_wrote_;
-  std::uint64_t losses_told_ = 0, forgotten_told_ = 0;
+  std::uint64_t losses_told_ = 0, forgotten_told_ = 0, dropped_told_ = 0, spoiled_told_ = 0;
 };
 
 // Messages about a target that ended by itself: its machine ended or is migrated, or its kernel is

@@ -23,10 +23,12 @@ struct Counter {
 
 constexpr Counter kCounters[]{
     {"firings", [](Figures& f) -> std::uint64_t& { return f.trace.firings; }},
+    {"recorded", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.recorded; }},
     {"misses", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.misses; }},
     {"unfired", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.unfired; }},
     {"drops", [](Figures& f) -> std::uint64_t& { return f.drops; }},
     {"armed", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.armed; }},
+    {"recording", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.recording; }},
     {"jumps", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.jumps; }},
     {"retired", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.retired; }},
     {"disarmed", [](Figures& f) -> std::uint64_t& { return f.trace.disarmed; }},
@@ -62,17 +64,19 @@ bool read_waits(const Tree& tree, WaitHistogram& waits) {
 std::vector<std::string> figures_lines(const Figures& figures) {
   const TraceStatistics& trace = figures.trace;
   std::vector<std::string> lines{fmt::format(
-      "{} by {}{}; {} missed, {}{}", counted(trace.firings, "firing"),
-      counted(trace.kernel.waits.total(), "trap"),
+      "{} by {}{}{}; {} missed, {}{}", counted(trace.firings, "firing"),
+      counted(trace.kernel.waits.total() + trace.kernel.recorded, "trap"),
+      trace.kernel.recorded == 0 ? "" : fmt::format(", {} recorded", trace.kernel.recorded),
       trace.kernel.unfired == 0 ? "" : fmt::format(", {} of no probe", trace.kernel.unfired),
       trace.kernel.misses, counted(figures.drops, "drop"),
       trace.skipped_ticks == 0
           ? ""
           : fmt::format(", {} left out", counted(trace.skipped_ticks, "tick")))};
   lines.push_back(fmt::format(
-      "{} armed{}; {} retired since the guest changed its code, {} disarmed over budget",
+      "{} armed{}; {}{} retired since the guest changed its code, {} disarmed over budget",
       counted(trace.kernel.armed, "place"),
       trace.kernel.jumps == 0 ? "" : fmt::format(", {} by jumps", trace.kernel.jumps),
+      trace.kernel.recording == 0 ? "" : fmt::format("{} recording, ", trace.kernel.recording),
       trace.kernel.retired, counted(trace.disarmed, "probe")));
   lines.insert(lines.end(), figures.drops_by_clause.begin(), figures.drops_by_clause.end());
   if (!figures.machine.empty()) {

@@ -91,7 +91,10 @@ std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_
     const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
     if (before != 0) look.before = before;
   }
-  const std::uint64_t time = time_of(look);
+  return in_order(time_of(look), vcpu);
+}
+
+std::uint64_t GuestClock::in_order(std::uint64_t time, std::uint32_t vcpu) {
   if (vcpu >= times_.size()) return time;
   const std::uint64_t last = times_[vcpu].load(std::memory_order_relaxed);
   if (time > last) times_[vcpu].store(time, std::memory_order_relaxed);
@@ -247,6 +250,11 @@ std::uint64_t GuestClock::host_time(std::uint64_t host_tsc) {
   const Line line = line_.read_alone();
   last_host_time_ = std::max(last_host_time_, time_at(line, host_tsc + line.offset));
   return last_host_time_;
+}
+
+std::uint64_t GuestClock::moment(std::uint64_t host_tsc) const {
+  const Line line = line_.read(lock_);
+  return time_at(line, host_tsc + line.offset);
 }
 
 std::uint64_t GuestClock::since(std::uint64_t time, std::uint64_t host_tsc) const {

@@ -92,6 +92,16 @@ class GuestClock {
   /// The same for a trap whose vCPU stands still until the host has seen it. The vCPU's next trap
   /// comes after that.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu);
+  /// The same for a trap that waited for nobody: at the host's TSC `before` it had not come yet.
+  std::uint64_t recorded_time(std::uint64_t guest_tsc, std::uint64_t before,
+                              std::uint64_t host_tsc) {
+    return time_of({guest_tsc, host_tsc, before});
+  }
+  /// The time of this vCPU's next trap, which is not before the last one that this or trap_time()
+  /// has told.
+  std::uint64_t in_order(std::uint64_t time, std::uint32_t vcpu);
+  /// No trap that came after this moment of the host has an earlier time, by what is known now.
+  std::uint64_t moment(std::uint64_t host_tsc) const;
   /// The time of a firing that the host makes now.
   std::uint64_t host_time(std::uint64_t host_tsc);
 

@@ -253,6 +253,62 @@ TEST(GuestClock, OneVcpusTimesNeverRunBackwards) {
   EXPECT_GE(clock.trap_time(30'000'500, kHost + 30'002'000, 1), before);
 }
 
+TEST(GuestClock, InOrderPutsNoTimeBeforeTheLastOfItsVcpu) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 2, kHost});
+
+  EXPECT_EQ(clock.in_order(1'000, 0), 1'000u);
+  EXPECT_EQ(clock.in_order(900, 0), 1'000u);
+  EXPECT_EQ(clock.in_order(900, 1), 900u) << "another one's";
+  EXPECT_EQ(clock.in_order(1'001, 0), 1'001u);
+  EXPECT_EQ(clock.in_order(500, 2), 500u) << "nobody knows its order";
+  EXPECT_EQ(clock.in_order(400, 2), 400u);
+}
+
+TEST(GuestClock, TrapsThatWaitAndThoseThatDoNotHaveOneOrder) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  const std::uint64_t waited = clock.trap_time(5'000, kHost + 5'000, 0);
+  EXPECT_EQ(clock.in_order(waited - 1'000, 0), waited);
+  EXPECT_EQ(clock.in_order(waited + 1'000, 0), waited + 1'000);
+
+  EXPECT_EQ(clock.trap_time(5'500, kHost + 5'500, 0), waited + 1'000);
+}
+
+TEST(GuestClock, ARecordedTrapHasTheGuestsOwnTimeHoweverLateTheHostLooks) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  const std::uint64_t first = clock.trap_time(1'000, kHost + 1'000, 0);
+
+  // Ten in one ring, which is copied 5 ms later.
+  for (std::uint64_t n = 1; n <= 10; ++n) {
+    const std::uint64_t guest = 1'000 + 3'000 * n;
+    EXPECT_EQ(clock.recorded_time(guest, kHost + 1'000, kHost + 5'000'000) - first, 3'000 * n);
+  }
+
+  EXPECT_EQ(clock.host_time(kHost + 5'000'000) - first, 4'999'000u);
+  EXPECT_EQ(clock.disbelieved(), 0u);
+}
+
+TEST(GuestClock, ARecordedTrapShowsHowLateTimesAreAtMost) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  clock.trap_time(10'000, kHost + 10'000);
+  ASSERT_GT(clock.accuracy()->late_at_most, 1'000'000u) << "it could have come long before";
+
+  // It had not come 200 before it did.
+  clock.recorded_time(20'000, kHost + 19'800, kHost + 500'000);
+
+  EXPECT_EQ(clock.accuracy()->late_at_most, 200u);
+}
+
+TEST(GuestClock, RecordedTrapsShowAStopThatNobodyTellsOf) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  const std::uint64_t first = clock.trap_time(0, kHost, 0);
+
+  // The machine stood still for 3 s before the host looked, and saw that nothing had come yet.
+  const std::uint64_t looked = kHost + 3 * kOneSecond + 1'000;
+  const std::uint64_t time = clock.recorded_time(2'000, looked, looked + 1'000);
+
+  EXPECT_EQ(time - first, 3 * kOneSecond + 2'000);
+}
+
 TEST(GuestClock, SaysHowLateItsTimesAreAtMost) {
   GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   EXPECT_FALSE(clock.accuracy());

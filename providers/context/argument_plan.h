@@ -111,6 +111,10 @@ class ArgumentSource {
     return kind_ != Kind::None && kind_ != Kind::Site && kind_ != Kind::Fact &&
            kind_ != Kind::Untold;
   }
+  /// Whether the record of a trap is enough for it: it is in no memory.
+  constexpr bool is_recorded() const {
+    return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
+  }
   constexpr bool operator==(const ArgumentSource&) const = default;
 
   /// Fault: a word that is not mapped, or what the computation meets.

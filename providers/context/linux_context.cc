@@ -41,6 +41,7 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
   registers_ = registers;
   percpu_base_ = percpu_base;
   anywhere_ = false;
+  is_over_ = false;
   keeps_still_ = false;
   task_ = task;
   when_ = when;
@@ -52,6 +53,11 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
   process_table_.root = GuestPhys(root & ~kernel_table_.encryption_mask);
   if (parts_.follows_vcpus) follow_tables();
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
+}
+
+void LinuxContext::replay(const vmm::Trap& trap, const TrapMoment& when) {
+  begin(trap.registers, trap.percpu_base, trap.task, when);
+  is_over_ = true;
 }
 
 void LinuxContext::follow_tables() {
@@ -82,7 +88,7 @@ std::optional<std::uint32_t> LinuxContext::system_call_number() const {
 }
 
 Result<GuestVirt, Fault> LinuxContext::current() const {
-  if (!current_) current_ = TRY(kernel_.current_task(kernel_reader_, percpu_base_));
+  if (!current_) current_ = TRY(kernel_.current_task(kernel(), percpu_base_));
   return *current_;
 }
 
@@ -125,8 +131,10 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
     case ContextVariable::Errno: return error_number();
     case ContextVariable::Caller: return caller();
     case ContextVariable::Vtimestamp:
-      return thread_clock_.ran(kernel_reader_, percpu_base_, TRY(current()), when_);
-    case ContextVariable::Born: return task_field<std::uint64_t>(layout_.task_start_time);
+      return thread_clock_.ran(kernel(), percpu_base_, TRY(current()), when_);
+    case ContextVariable::Born:
+      if (task_) return task_->start_time;
+      return task_field<std::uint64_t>(layout_.task_start_time);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
     case ContextVariable::Ucaller: return user_caller();
     case ContextVariable::Stackdepth: {
@@ -163,7 +171,7 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
   const std::uint64_t top = registers_.*arch::kStackPointer;
   const auto at = GuestVirt(top).checked_add(std::uint64_t{index} * arch::kStackWord);
   if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, top});
-  return load<std::uint64_t>(kernel_reader_, *at);
+  return load<std::uint64_t>(kernel(), *at);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::machine_register(dif::RegisterSet set,

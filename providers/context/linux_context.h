@@ -73,6 +73,9 @@ class LinuxContext final : public dif::GuestContext {
   void begin(const Registers& registers, GuestVirt percpu_base,
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
              const std::optional<TrapMoment>& when = std::nullopt);
+  /// The same for a moment that is over: the guest runs on, so only what the record holds is known,
+  /// and all memory is a fault.
+  void replay(const vmm::Trap& trap, const TrapMoment& when);
   /// The thread has stood still for so long (ns) for the trap of that moment.
   void waited(std::uint64_t nanoseconds) {
     if (!task_) return;
@@ -98,19 +101,25 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> variable(dif::ContextVariable which) const override;
   Result<std::size_t, Fault> execname(std::span<char> out) const override;
   Result<std::uint64_t, Fault> argument(unsigned n) const override;
-  const GuestReader& kernel() const override { return kernel_reader_; }
-  const GuestReader& user() const override { return user_half_; }
+  const GuestReader& kernel() const override {
+    if (is_over_) return no_memory_;
+    return kernel_reader_;
+  }
+  const GuestReader& user() const override {
+    if (is_over_) return no_memory_;
+    return user_half_;
+  }
   bool is_on_vcpu() const override { return true; }
   Result<std::uint64_t, Fault> machine_register(dif::RegisterSet set,
                                                 std::uint64_t n) const override;
   std::uint64_t address_space() const override;
   Result<std::uint64_t, Fault> lock(dif::LockFact which, GuestVirt at) const override {
-    return locks_.fact(kernel_reader_, which, at);
+    return locks_.fact(kernel(), which, at);
   }
   const LinuxLocks& locks() const { return locks_; }
   Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
                                   std::span<char> out) const override {
-    return paths_.path(kernel_reader_, dentry, mount, out);
+    return paths_.path(kernel(), dentry, mount, out);
   }
   const Registers& registers() const { return registers_; }
   /// The process's: the trap's own where it came from user mode, else those that the kernel saved
@@ -142,7 +151,7 @@ class LinuxContext final : public dif::GuestContext {
     if (!offset) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
     const auto at = object.checked_add(*offset);
     if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, object.raw()});
-    return load<T>(kernel_reader_, *at);
+    return load<T>(kernel(), *at);
   }
   template <class T>
   Result<std::uint64_t, Fault> task_field(std::optional<std::uint32_t> offset) const;
@@ -155,8 +164,8 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
   ArgumentMoment moment() const {
-    return {registers_,      kernel_reader_, binding_.site, {},
-            &filter_values_, percpu_base_,   this,          when_ ? when_->time : 0};
+    return {registers_,      kernel(),     binding_.site, {},
+            &filter_values_, percpu_base_, this,          when_ ? when_->time : 0};
   }
 
   vmm::GuestMemory& memory_;
@@ -172,12 +181,14 @@ class LinuxContext final : public dif::GuestContext {
   vmm::PageTableReader process_reader_;
   mutable ThreadClock thread_clock_;
   const UserHalfReader user_half_{process_reader_};
+  const NoMemory no_memory_{};
 
   Registers registers_;
   GuestVirt percpu_base_;
   Binding binding_;
   FilterValues filter_values_;
   bool anywhere_ = false;
+  bool is_over_ = false;  // the moment: its vCPU runs on
   mutable bool keeps_still_ = false;
   std::optional<vmm::TrappedTask> task_;
   std::optional<TrapMoment> when_;

@@ -40,7 +40,7 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
   const GuestVirt stack(TRY(field<std::uint64_t>(task, layout_.task_stack)));
   const auto at = stack.checked_add(saved_registers_);
   if (!at) return tl::make_unexpected(bad_address(stack.raw()));
-  Registers user = arch::unsave(TRY(load<arch::SavedRegisters>(kernel_reader_, *at)));
+  Registers user = arch::unsave(TRY(load<arch::SavedRegisters>(kernel(), *at)));
   if (!user.in_user_mode()) return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
   user.cr0 = registers_.cr0, user.cr3 = registers_.cr3, user.cr4 = registers_.cr4;
   user.efer = registers_.efer;
@@ -55,7 +55,7 @@ Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> f
   using Start = guest_linux::WalkStart;
   if (parts_.stack_tables == nullptr || registers_.in_user_mode()) return 0;
   const Start start = at_function_edge() ? Start::Caller : Start::Here;
-  return guest_linux::unwind(*parts_.stack_tables, kernel_reader_, registers_, start, frames);
+  return guest_linux::unwind(*parts_.stack_tables, kernel(), registers_, start, frames);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::caller() const {
@@ -70,7 +70,7 @@ Result<std::size_t, Fault> LinuxContext::user_stack(std::span<std::uint64_t> fra
   if (!user || frames.empty()) return 0;
   // A 32-bit program's frames are of another size.
   const std::size_t most = user->cs == kUser64 ? frames.size() : 1;
-  return follow_frame_pointers(user_half_, *user, frames.first(most));
+  return follow_frame_pointers(this->user(), *user, frames.first(most));
 }
 
 Result<std::uint64_t, Fault> LinuxContext::user_caller() const {

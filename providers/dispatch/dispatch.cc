@@ -1,5 +1,6 @@
 #include "providers/dispatch/dispatch.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,8 +40,8 @@ void TrapDispatcher::publish(const DispatchTable::Change& change) {
 
 void TrapDispatcher::on_trap(const vmm::Trap& trap) {
   if (is_closed()) return;
-  const auto cpu = kernel_.cpu_of(trap.percpu_base);
-  if (!cpu || *cpu >= contexts_.size()) {
+  const auto cpu = cpu_of(trap);
+  if (!cpu) {
     unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -51,8 +52,39 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t
   if (!is_closed()) on_cpu(trap, {vcpu, trap.percpu_base, trap.registers}, cpu);
 }
 
+std::optional<std::uint32_t> TrapDispatcher::cpu_of(const vmm::Trap& trap) const {
+  const auto cpu = kernel_.cpu_of(trap.percpu_base);
+  return cpu && *cpu < contexts_.size() ? cpu : std::nullopt;
+}
+
+void TrapDispatcher::replay(const vmm::Trap& trap, std::uint64_t time, std::uint64_t now) {
+  const dif::FireScope scope;
+  const auto cpu = cpu_of(trap);
+  if (!cpu) {
+    unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  time = in_order(time, *cpu);
+  const auto ago = static_cast<std::int64_t>(clock_.since(time, now));
+  const dif::FireRecord record{*cpu, time, clock_.wall_of_host(now) - ago};
+  const std::lock_guard lock(sink_.firing_lock(*cpu));
+  if (is_closed()) return;
+  contexts_[*cpu].replay(trap, TrapMoment{trap.tsc, time});
+  (void)fire_at(trap, {std::nullopt, trap.percpu_base, trap.registers}, record);
+  tally_.add_recorded(*cpu);
+}
+
 void TrapDispatcher::on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu) {
   if (serve(trap, here, cpu) == AfterFiring::StandStill) sink_.settle(cpu);
+}
+
+/// The time line may have moved a little, by what the host learned of the guest's clock meanwhile.
+std::uint64_t TrapDispatcher::in_order(std::uint64_t time, std::uint32_t cpu) {
+  constexpr std::uint64_t kMoved = 100'000;  // ns
+  if (!is_in_one_order_) return time;
+  if (time < latest_ && latest_ - time < kMoved) time = latest_;
+  latest_ = clock_.in_order(time, cpu);
+  return latest_;
 }
 
 /// Counts the trap if so.
@@ -66,8 +98,10 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
                                                   std::uint32_t cpu) {
   const dif::FireScope scope;
   const std::uint64_t tsc = host_tsc();
-  const std::uint64_t time = clock_.trap_time(trap.tsc, tsc, cpu);
-  const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc)};
+  const std::uint64_t time = in_order(clock_.trap_time(trap.tsc, tsc, cpu), cpu);
+  // A trap may have waited for all that was recorded before it.
+  const auto ago = static_cast<std::int64_t>(is_in_one_order_ ? clock_.since(time, tsc) : 0);
+  const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc) - ago};
   const std::lock_guard lock(sink_.firing_lock(cpu));
   if (is_closed()) return AfterFiring::Resume;  // while we waited
   contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});

@@ -63,6 +63,13 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   void on_trap(const vmm::Trap& trap) override;
   /// The same for a vCPU that was stopped without the shim, and whose CPU is known.
   void on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t cpu);
+  /// From now on traps come one at a time, in the order of the guest's TSC over all CPUs. So no
+  /// timestamp is before that of the trap before, but where one was very late. Before open().
+  void keep_one_order() { is_in_one_order_ = true; }
+  /// The same for a trap that was recorded, whose vCPU has gone on. `now` is the host's TSC.
+  void replay(const vmm::Trap& trap, std::uint64_t time, std::uint64_t now);
+  /// Which of the kernel's CPUs a trap came from; empty where it says what is none.
+  std::optional<std::uint32_t> cpu_of(const vmm::Trap& trap) const;
   DispatchCounters counters() const;
   /// On any thread.
   const TrapTally& tally() const { return tally_; }
@@ -73,6 +80,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   using AddressBindings = DispatchTable::AddressBindings;
 
   bool is_closed();
+  std::uint64_t in_order(std::uint64_t time, std::uint32_t cpu);
   enum class AfterFiring : std::uint8_t { Resume, StandStill };
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
   AfterFiring serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
@@ -90,6 +98,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   ProbeSink& sink_;
   GuestClock& clock_;
   std::atomic<bool> open_ = false;
+  bool is_in_one_order_ = false;
+  std::uint64_t latest_ = 0;  // the last time, where they are
   TrapTally tally_;
   PendingReturns pending_;
   std::unique_ptr<const DispatchTable> table_;  // the epoch's

@@ -18,9 +18,16 @@ std::vector<CpuTraps> TrapTally::by_cpu() const {
   for (const CpuTally& cpu_tally : cpus_) {
     CpuTraps& cpu = all.emplace_back();
     for (const Counter& count : cpu_tally.waits) cpu.traps += count.load(std::memory_order_relaxed);
+    cpu.traps += cpu_tally.recorded.load(std::memory_order_relaxed);
     cpu.waited = cpu_tally.waited.load(std::memory_order_relaxed);
   }
   return all;
+}
+
+std::uint64_t TrapTally::recorded() const {
+  std::uint64_t sum = 0;
+  for (const CpuTally& cpu_tally : cpus_) sum += cpu_tally.recorded.load(std::memory_order_relaxed);
+  return sum;
 }
 
 WaitHistogram TrapTally::histogram() const {

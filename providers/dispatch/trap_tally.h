@@ -38,14 +38,19 @@ class TrapTally {
     increase(cpu_tally.waits[std::bit_width(waited | 1) - 1], 1);
     increase(cpu_tally.waited, waited);
   }
+  /// One that waited for nobody.
+  void add_recorded(std::uint32_t cpu) { increase(cpus_[cpu].recorded, 1); }
+  /// With those that were recorded.
   std::vector<CpuTraps> by_cpu() const;
+  /// Of those that waited.
   WaitHistogram histogram() const;
+  std::uint64_t recorded() const;
 
  private:
   using Counter = std::atomic<std::uint64_t>;
   struct alignas(64) CpuTally {
     std::array<Counter, 64> waits{};
-    Counter waited = 0;
+    Counter waited = 0, recorded = 0;
   };
   /// One thread at a time writes, so no locked instruction is needed.
   static void increase(Counter& counter, std::uint64_t by) {

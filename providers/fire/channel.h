@@ -32,6 +32,16 @@ Result<Channel> choose_channel(Channel wanted, const ChannelChoice& choice);
 /// CPUs of the host that this process may run on; at least 1.
 unsigned online_cpus();
 
+/// Whether a trap waits until its probes have fired, or is recorded, so that they fire later.
+enum class Recording : std::uint8_t {
+  No,    // all traps wait
+  Auto,  // those wait whose programs need the guest to stand still
+  Yes,   // one that would have to wait is an error
+};
+
+/// Whether a trap that finds the ring of its CPU full waits for room.
+enum class RecordFull : std::uint8_t { Wait, Drop };
+
 /// The form in which probes are written into the text: int3s or jumps.
 enum class TrapForm : std::uint8_t { Breakpoints, JumpsWhereTheyMay };
 

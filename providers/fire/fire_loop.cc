@@ -2,10 +2,12 @@
 // firing, resting.
 #include "providers/fire/fire_loop.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "providers/clock/host_clock.h"
+#include "providers/fire/replay.h"
 #include "providers/profile/sampler.h"
 #include "vmm/base/host_cpu.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr dif::ProbeId kNoProbe{0};
 constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
+constexpr std::uint64_t kLongestReplayWait = 1'000'000, kShortestReplayWait = 20'000;
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kUpkeepSoon = 5'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
@@ -28,7 +31,9 @@ FireLoop::FireLoop(FireLoopParts parts)
       timers_(parts_.timers, parts_.sampler != nullptr ? TimerSchedule::Samples::Pause
                                                        : TimerSchedule::Samples::Free),
       end_(parts_.end.value_or(kNoProbe)),
-      wait_(parts_.traps && !parts_.traps_ring ? IdleWait::kSpins : 0) {}
+      // Of those that record few wait at all.
+      wait_(parts_.traps && !parts_.traps_ring && parts_.replay == nullptr ? IdleWait::kSpins : 0) {
+}
 
 FireLoop::~FireLoop() {
   if (!thread_.joinable()) return;
@@ -116,6 +121,7 @@ bool FireLoop::do_what_is_due(Request& request, std::uint64_t& now) {
   if (next != request) obey(next, now);
   request = next;
   if (next_timers_.load(std::memory_order_relaxed) != nullptr) change_timers(now);
+  if (parts_.replay != nullptr && now >= next_replay_) replay(now);
   if (timers_open_) run_timers(now);
   keep_alive(now);
   return busy;
@@ -153,16 +159,39 @@ void FireLoop::obey(Request request, std::uint64_t now) {
 
 void FireLoop::shut_gates() {
   timers_open_ = false;
+  if (parts_.replay != nullptr) end_recording();
   for (FireGate* gate : parts_.gates) gate->close();
   parts_.sink.wait_for_firings();  // firings under way are over, and END is the last one
   if (parts_.traps) parts_.traps->shim.deactivate();
   reach(Stage::Shut);
 }
 
+/// All that was recorded until now fires before the gates close.
+void FireLoop::end_recording() {
+  parts_.traps->shim.deactivate();
+  const std::uint64_t begun = monotonic_ns();
+  const auto is_quiet = [this] {
+    return parts_.traps->shim.quiescent() && parts_.replay->is_quiet();
+  };
+  while (!is_quiet() && monotonic_ns() - begun < kDrainAtMost) (void)pass({});
+  parts_.replay->drain();
+}
+
+/// Again when the fullest ring would be a quarter full, as fast as it has filled since the last
+/// time.
+void FireLoop::replay(std::uint64_t now) {
+  const double filled = parts_.replay->pass();
+  const double wait = static_cast<double>(replay_wait_) * 0.25 / std::max(filled, 1e-3);
+  replay_wait_ = static_cast<std::uint64_t>(
+      std::clamp(wait, double{kShortestReplayWait}, double{kLongestReplayWait}));
+  next_replay_ = now + replay_wait_;
+}
+
 void FireLoop::run_timers(std::uint64_t now) {
   const std::uint64_t skipped =
       timers_.run(now, [this](const EnabledTimer& timer, std::uint64_t late) {
         if (timer.kind == TimerKind::Profile && parts_.sampler != nullptr) {
+          if (parts_.replay != nullptr) parts_.replay->catch_up();
           parts_.sampler->sample(timer, late);
         } else {
           fire_from_host(timer.probe, *timer.plan, {late});
@@ -180,6 +209,7 @@ void FireLoop::keep_up(std::uint64_t now) {
 
 void FireLoop::fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan,
                               const HostFacts& facts) {
+  if (parts_.replay != nullptr) parts_.replay->catch_up();
   host_.begin(plan, facts);
   const std::uint64_t tsc = host_tsc();
   if (parts_.view.look_again) parts_.view.look_again();
@@ -196,7 +226,8 @@ void FireLoop::keep_alive(std::uint64_t now) {
 }
 
 void FireLoop::rest(std::uint64_t now) {
-  const std::uint64_t deadline = timers_open_ ? timers_.next_deadline() : UINT64_MAX;
+  const std::uint64_t timer = timers_open_ ? timers_.next_deadline() : UINT64_MAX;
+  const std::uint64_t deadline = parts_.replay != nullptr ? std::min(timer, next_replay_) : timer;
   const std::uint64_t pause = wait_.idle(deadline > now ? deadline - now : 0);
   if (pause == 0) {
     cpu_relax();

@@ -32,6 +32,7 @@
 
 namespace ringside::providers {
 
+class Replay;
 class VcpuSampler;
 
 /// The loop works on these. All of them outlive it.
@@ -42,6 +43,7 @@ struct FireLoopParts {
   std::optional<dif::ProbeId> begin, end;  // empty: not enabled
   std::vector<EnabledTimer> timers{};      // from the beginning on
   std::optional<ShimTraps> traps{};        // none: nothing traps by a shim
+  Replay* replay = nullptr;                // null: no trap is recorded
   bool traps_ring = false;         // vCPUs' own threads answer; polling is for what they miss
   unsigned poll_threads = 1;       // with this one; where traps do not ring
   std::vector<FireGate*> gates{};  // of what fires elsewhere
@@ -88,6 +90,8 @@ class FireLoop {
   vmm::PollShare own_share() const;
   void run_timers(std::uint64_t now);
   void keep_up(std::uint64_t now);
+  void replay(std::uint64_t now);
+  void end_recording();
   void fire_from_host(dif::ProbeId probe, const ArgumentPlan& plan, const HostFacts& facts);
   void keep_alive(std::uint64_t now);
   void rest(std::uint64_t now);
@@ -106,6 +110,7 @@ class FireLoop {
   bool timers_open_ = false;
   std::atomic<std::uint64_t> ticks_ = 0, skipped_ticks_ = 0;  // that fired, and that did not
   std::uint64_t last_heartbeat_ = 0;
+  std::uint64_t next_replay_ = 0, replay_wait_ = 0;
   std::uint64_t next_upkeep_ = 0;
   std::atomic<Request> request_ = Request::Wait;
   std::atomic<Stage> stage_ = Stage::Starting;

@@ -18,8 +18,9 @@ void BootTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<FbtProvider>(kernel_.text(), kernel_, points_));
 }
 
-std::unique_ptr<KernelTrace> BootTracer::begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) {
-  return std::make_unique<BootTrace>(*this, sink, clock, stacks);
+std::unique_ptr<KernelTrace> BootTracer::begin(ProbeSink& sink, GuestClock& clock,
+                                               const Wants& wants) {
+  return std::make_unique<BootTrace>(*this, sink, clock, wants.stacks);
 }
 
 void BootTracer::notice(std::string text) {
@@ -32,16 +33,14 @@ std::vector<std::string> BootTracer::take_notices() {
   return std::exchange(notices_, {});
 }
 
-BootTrace::BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock,
-                     KernelTracer::Stacks stacks)
+BootTrace::BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock, bool stacks)
     : tracer_(tracer),
       machine_(tracer.machine_),
       kernel_(tracer.kernel_),
       vcpus_(std::max(1U, machine_.vcpu_count())),
       host_reader_(machine_.memory(), kernel_.table()),
-      stack_tables_(stacks == KernelTracer::Stacks::Followed
-                        ? std::optional(guest_linux::load_stack_tables(kernel_.text(), kernel_))
-                        : std::nullopt),
+      stack_tables_(stacks ? std::optional(guest_linux::load_stack_tables(kernel_.text(), kernel_))
+                           : std::nullopt),
       contexts_(vcpus_, machine_.memory(), kernel_,
                 LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
                                   .follows_vcpus = true}),

@@ -32,7 +32,8 @@ class BootTracer final : public KernelTracer {
 
   void add_providers(Registry& registry) override;
   std::optional<std::uint32_t> tsc_khz() const override { return std::nullopt; }
-  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) override;
+  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock,
+                                     const Wants& wants) override;
   std::vector<std::string> take_notices() override;
 
  private:
@@ -53,12 +54,16 @@ class BootTracer final : public KernelTracer {
 class BootTrace final : public KernelTrace {
  public:
   /// All must outlive it.
-  BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock, KernelTracer::Stacks stacks);
+  BootTrace(BootTracer& tracer, ProbeSink& sink, GuestClock& clock, bool stacks);
   ~BootTrace() override;
   BootTrace(const BootTrace&) = delete;
   BootTrace& operator=(const BootTrace&) = delete;
 
   KernelTraps traps() override;
+  std::optional<std::string> recording_obstacle() const override {
+    return "probes of a kernel that is traced from its first instruction are breakpoints without a "
+           "stub";
+  }
   Result<void> arm() override;
   /// Nothing can have been added: BootPoints refuses it.
   Result<void> arm_added() override { return {}; }

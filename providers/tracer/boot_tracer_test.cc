@@ -45,7 +45,7 @@ class Boot : public testing::Test {
     ASSERT_TRUE(registry_.enable(*found));
   }
   void arm() {
-    trace_ = tracer_.begin(sink_, clock_, KernelTracer::Stacks::Unused);
+    trace_ = tracer_.begin(sink_, clock_, {});
     for (FireGate* gate : trace_->traps().gates) gate->open();
     ASSERT_TRUE(trace_->arm());
   }

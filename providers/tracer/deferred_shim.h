@@ -36,6 +36,10 @@ class DeferredShim final : public vmm::TrapTable {
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     return TRY(shim())->add_entry(address, slot);
   }
+  std::uint32_t ring_count() const override { return shim_ ? shim_->ring_count() : 0; }
+  Result<void> record_at(std::span<const GuestVirt> addresses) override {
+    return TRY(shim())->record_at(addresses);
+  }
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return TRY(shim())->enable_entries(addresses);
   }
@@ -81,6 +85,8 @@ class DeferredShim final : public vmm::TrapTable {
 
 /// Pauses the machine and installs the real shim: in place of an earlier shim that had to stay, or
 /// else in the memory that was set aside at start, or else in the first megabyte.
-Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel);
+/// With rings as Shim::install() makes them.
+Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                                std::uint32_t ring_count);
 
 }  // namespace ringside::providers

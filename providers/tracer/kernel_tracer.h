@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "dif/verify/record_needs.h"
 #include "providers/clock/guest_clock.h"
 #include "providers/context/host_context.h"
 #include "providers/context/vcpu_context.h"
@@ -23,6 +24,7 @@
 #include "providers/dispatch/probe_sink.h"
 #include "providers/fire/exit_channel.h"
 #include "providers/fire/poller.h"
+#include "providers/fire/replay.h"
 #include "providers/registry.h"
 #include "providers/tracer/trace_statistics.h"
 
@@ -33,6 +35,7 @@ struct KernelTraps {
   HostView view;
   LinuxGuest inside;                // for what fires on its vCPUs at no instruction of ours
   std::optional<ShimTraps> shim{};  // none: nothing of it traps by a shim
+  Replay* replay = nullptr;         // null: none of them is recorded
   BreakpointHandler breakpoints{};  // empty: there are none without guest code
   std::vector<FireGate*> gates{};   // open while its probes fire
   std::function<bool()> upkeep{};   // FireLoopParts::upkeep
@@ -42,6 +45,8 @@ class KernelTrace {
  public:
   virtual ~KernelTrace() = default;
   virtual KernelTraps traps() = 0;
+  /// Why not all of its traps can be recorded; empty: they are, or nobody has asked for it.
+  virtual std::optional<std::string> recording_obstacle() const { return std::nullopt; }
 
   /// From here on the probes that were enabled fire, while their gates are open. After an error
   /// some may stand: disarm() restores them.
@@ -93,11 +98,17 @@ class KernelTracer {
   /// Before probes are looked up: the guest may have changed its text since the last time.
   virtual void look_again() {}
 
-  /// Whether a firing may follow the kernel's stack.
-  enum class Stacks : std::uint8_t { Unused, Followed };
+  /// The wishes of the program.
+  struct Wants {
+    bool stacks = false;  // a firing may follow the kernel's stack
+    /// The needs of a probe's clauses (Engine); empty: all traps wait.
+    std::function<dif::RecordNeeds(dif::ProbeId)> record_needs{};
+    bool full_rings_wait = true;  // a trap that finds its ring full waits, and is not dropped
+  };
   /// Firings go to `sink` and get their time from `clock`. Both, and this, must outlive the trace.
   /// Once.
-  virtual std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) = 0;
+  virtual std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock,
+                                             const Wants& wants) = 0;
   /// After the fire thread has ended, and the trace is disarmed: gives the guest back what else was
   /// taken of it.
   virtual void retire() {}

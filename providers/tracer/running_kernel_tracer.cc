@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "providers/cleanup/leave.h"
@@ -31,6 +32,25 @@ constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndO
 /// The same while a fault may have to be mended: a page comes from a disk, say.
 constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
 
+/// Why firings of a probe at a place cannot be recorded; empty: they can.
+std::optional<std::string> why_not_recorded(const Binding& binding, const dif::RecordNeeds& needs) {
+  if (needs.obstacle) return needs.obstacle;
+  if (binding.filter != nullptr) return "a probe is found by looking at the guest's memory";
+  const ArgumentPlan& plan = *binding.plan;
+  if (binding.number != kNoNumber && !plan.system_call_number.is_recorded()) {
+    return "the system call's number lies in the guest's memory";
+  }
+  if (needs.error_number && !plan.system_call_result.is_recorded()) {
+    return "errno lies in the guest's memory";
+  }
+  for (std::size_t n = 0; n < plan.arguments.size(); ++n) {
+    if ((needs.arguments >> n & 1) != 0 && !plan.arguments[n].is_recorded()) {
+      return fmt::format("arg{} lies in the guest's memory", n);
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
   std::vector<StackTables::Moved> moved;
   for (const auto& slot : table.slots()) {
@@ -44,22 +64,20 @@ std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
 /// Threads: the session's, but for upkeep() (the fire thread's) and the dispatcher.
 class RunningKernelTracer::Trace final : public KernelTrace {
  public:
-  Trace(RunningKernelTracer& tracer, ProbeSink& sink, GuestClock& clock, Stacks stacks)
+  Trace(RunningKernelTracer& tracer, ProbeSink& sink, GuestClock& clock, const Wants& wants)
       : tracer_(tracer),
         sink_(sink),
         host_reader_(tracer.machine_.memory(), tracer.kernel_.table()),
         orc_layout_(guest_linux::OrcLayout::from(tracer.kernel_.types())),
-        stack_tables_(load_stack_tables(stacks)),
+        stack_tables_(load_stack_tables(wants.stacks)),
         contexts_(std::max({1U, tracer.machine_.vcpu_count(), tracer.possible_cpus()}),
                   tracer.machine_.memory(), tracer.kernel_,
                   LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
                                     .shim = tracer.shim_.installed()}),
-        dispatcher_(tracer.kernel_, contexts_, sink, clock, tracer.points_.take_first()),
-        handlers_(dispatcher_) {
-    if (tracer.kprobes_) tracer.kprobes_->add_to(handlers_);
-    if (tracer.modules_) tracer.modules_->add_to(handlers_);
-    if (tracer.hardware_) tracer.hardware_->add_to(handlers_);
-    if (tracer.hibernation_) tracer.hibernation_->add_to(handlers_);
+        first_(tracer.points_.take_first()),
+        dispatcher_(tracer.kernel_, contexts_, sink, clock, first_) {
+    make_handlers(dispatcher_);
+    if (wants.record_needs) record(wants, clock);
   }
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -71,16 +89,21 @@ class RunningKernelTracer::Trace final : public KernelTrace {
                  LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (tracer_.table_.size() == 0) return traps;
-    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), handlers_});
+    traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *handlers_});
+    traps.replay = replay_ ? &*replay_ : nullptr;
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
     return traps;
   }
 
+  std::optional<std::string> recording_obstacle() const override { return obstacle_; }
+
   Result<void> arm() override {
     if (tracer_.table_.size() == 0) return {};
     orphans_before_ = tracer_.orphans();
     displaced_before_ = tracer_.displaced();
+    dropped_before_ = tracer_.counters().dropped;
+    spoiled_before_ = tracer_.counters().spoiled;
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
     TRY(tracer_.points_.arm());
     began_ = true;
@@ -99,6 +122,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     return tracer_.modules_->let_go(module.structure);
   }
   Result<void> remove(std::span<const dif::ProbeId> probes) override {
+    if (replay_) replay_->catch_up();  // what has passed them has fired before
     return armed_ ? tracer_.points_.remove(dispatcher_, probes) : Result<void>();
   }
   void disarm() override {
@@ -116,24 +140,36 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   KernelStatistics statistics() const override {
     const std::uint64_t forgotten =  // once: it goes on growing
         tracer_.displaced() - displaced_before_ + dispatcher_.counters().lost_returns;
+    const vmm::ShimCounters counters = tracer_.counters();
+    const std::uint64_t dropped = counters.dropped - dropped_before_;
+    const std::uint64_t spoiled = counters.spoiled - spoiled_before_;
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
+            .recording = recording_places_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
-            .misses = tracer_.orphans() - orphans_before_ + forgotten,
+            .misses = tracer_.orphans() - orphans_before_ + forgotten + dropped + spoiled,
+            .dropped = dropped,
+            .spoiled = spoiled,
             .forgotten = forgotten,
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
+            .recorded = dispatcher_.tally().recorded(),
             .waits = dispatcher_.tally().histogram()};
   }
 
  private:
-  std::optional<StackTables> load_stack_tables(Stacks stacks) {
-    if (stacks == Stacks::Unused) return std::nullopt;
+  std::optional<StackTables> load_stack_tables(bool wanted) {
+    if (!wanted) return std::nullopt;
     std::optional<StackTables> tables =
         guest_linux::load_stack_tables(host_reader_, tracer_.kernel_);
     tables->set_moved(moved_by(tracer_.table_));
     slots_told_ = tracer_.table_.slots().size();
     return tables;
   }
+
+  void make_handlers(vmm::TrapSink& sink);
+  std::optional<std::string> why_waits(const DispatchTable::EnabledBinding& one,
+                                       const Wants& wants) const;
+  void record(const Wants& wants, GuestClock& clock);
 
   /// Before anybody runs in a slot that is new.
   void refresh_moved() {
@@ -172,14 +208,68 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   const guest_linux::OrcLayout orc_layout_;  // the kernel's types are gone later
   std::optional<StackTables> stack_tables_;  // only if a stack may be followed
   LinuxContexts contexts_;
+  const DispatchTable::Change first_;
   TrapDispatcher dispatcher_;
-  vmm::TrapHandlers handlers_;  // the dispatcher, and the watches
+  std::optional<Replay> replay_;               // where traps are recorded
+  std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
+  std::optional<std::string> obstacle_;        // recording_obstacle()
+  std::uint64_t recording_places_ = 0;
   bool armed_ = false, began_ = false;
   bool taken_ = false;              // a module waits for us
   std::uint64_t armed_at_end_ = 0;  // how many places were, before disarm()
   std::uint64_t jumps_at_end_ = 0;  // of those
-  std::uint64_t orphans_before_ = 0, displaced_before_ = 0;
+  std::uint64_t orphans_before_ = 0, displaced_before_ = 0, dropped_before_ = 0,
+                spoiled_before_ = 0;
 };
+
+void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
+  handlers_.emplace(sink);
+  if (tracer_.kprobes_) tracer_.kprobes_->add_to(*handlers_);
+  if (tracer_.modules_) tracer_.modules_->add_to(*handlers_);
+  if (tracer_.hardware_) tracer_.hardware_->add_to(*handlers_);
+  if (tracer_.hibernation_) tracer_.hibernation_->add_to(*handlers_);
+}
+
+/// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
+std::optional<std::string> RunningKernelTracer::Trace::why_waits(
+    const DispatchTable::EnabledBinding& one, const Wants& wants) const {
+  const auto& kexec_site = tracer_.table_.kexec_site();
+  const bool is_ours = !handlers_->watches_at(one.at).empty() ||
+                       (kexec_site && *kexec_site && **kexec_site == one.at);
+  if (is_ours) return "a probe stands where ringside waits for the guest itself";
+  return why_not_recorded(one.binding, wants.record_needs(one.binding.probe));
+}
+
+/// All that stand at one address record, or all wait.
+void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
+  if (tracer_.table_.size() == 0) return;
+  if (tracer_.shim_.ring_count() == 0) {
+    obstacle_ = "the memory for the stub has no room for rings";
+    return;
+  }
+  std::map<GuestVirt, bool> records;
+  for (const auto& one : first_.added) {
+    auto why = why_waits(one, wants);
+    const bool can = records.try_emplace(one.at, true).first->second;
+    records[one.at] = can && !why;
+    if (why && !obstacle_) obstacle_ = std::move(why);
+  }
+  std::vector<GuestVirt> places;
+  for (const auto& [at, can] : records) {
+    if (can) places.push_back(at);
+  }
+  if (places.empty()) return;
+  if (const auto done = tracer_.table_.record_at(places); !done) {
+    obstacle_ = done.error().message;
+    return;
+  }
+  recording_places_ = places.size();
+  vmm::Shim& shim = *tracer_.shim_.installed();
+  replay_.emplace(shim, shim.rings(), dispatcher_, clock);
+  tracer_.shim_.installed()->let_full_rings_wait(wants.full_rings_wait);
+  dispatcher_.keep_one_order();
+  make_handlers(*replay_);
+}
 
 std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
   if (!tracer_.modules_ || tracer_.shim_.state() != vmm::ShimState::There) return std::nullopt;
@@ -203,13 +293,16 @@ std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
 }
 
 RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                                         TrapForm form,
+                                         TrapForm form, Recording recording,
                                          std::shared_ptr<const DefinedProbes> defined)
     : machine_(machine),
       kernel_(kernel),
       form_(form),
       defined_(std::move(defined)),
-      shim_([this] { return install_shim(machine_, kernel_); }),
+      shim_([this, recording] {
+        const unsigned rings = recording == Recording::No ? 0 : std::max(1U, possible_cpus());
+        return install_shim(machine_, kernel_, rings);
+      }),
       table_(machine, shim_, kernel),
       points_(machine, shim_, table_) {
   if (const auto& kexec_site = table_.kexec_site(); !kexec_site) {
@@ -242,7 +335,7 @@ unsigned RunningKernelTracer::possible_cpus() const {
 }
 
 std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestClock& clock,
-                                                        Stacks stacks) {
+                                                        const Wants& wants) {
   if (expects_modules_) watch_modules();
   const auto& kexec_site = table_.kexec_site();
   const bool traps = table_.size() != 0;
@@ -265,7 +358,7 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
       }
     }
   }
-  return std::make_unique<Trace>(*this, sink, clock, stacks);
+  return std::make_unique<Trace>(*this, sink, clock, wants);
 }
 
 void RunningKernelTracer::use_jumps() {

@@ -33,7 +33,7 @@ class RunningKernelTracer final : public KernelTracer {
  public:
   /// Machine and kernel must outlive it.
   RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapForm form,
-                      std::shared_ptr<const DefinedProbes> defined);
+                      Recording recording, std::shared_ptr<const DefinedProbes> defined);
   ~RunningKernelTracer() override;
   RunningKernelTracer(const RunningKernelTracer&) = delete;
   RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
@@ -44,7 +44,8 @@ class RunningKernelTracer final : public KernelTracer {
   unsigned possible_cpus() const override;
   void look_again() override { table_.look_again(); }
   void expect_modules() override { expects_modules_ = true; }
-  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock, Stacks stacks) override;
+  std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock,
+                                     const Wants& wants) override;
   /// Gives the kernel its int3 gate back and takes the shim out of the guest, unless an int3 of
   /// ours may still stand: the shim lets the guest pass it, the kernel's own handler would not.
   void retire() override;
@@ -62,6 +63,9 @@ class RunningKernelTracer final : public KernelTracer {
 
   std::uint64_t orphans() const {
     return shim_.installed() != nullptr ? shim_.installed()->counters().orphans : 0;
+  }
+  vmm::ShimCounters counters() const {
+    return shim_.installed() != nullptr ? shim_.installed()->counters() : vmm::ShimCounters();
   }
   /// Beginnings that defined probes have forgotten.
   std::uint64_t displaced() const { return displaced_ != nullptr ? displaced_->load() : 0; }

@@ -34,6 +34,7 @@ Trace::Trace(const TraceSources& from)
                         .end = from.end,
                         .timers = from.timers,
                         .traps = traps_ ? traps_->shim : std::nullopt,
+                        .replay = traps_ ? traps_->replay : nullptr,
                         .traps_ring = machine_ && machine_->traps_ring(),
                         .poll_threads = from.poll_threads,
                         .gates = gates(),
@@ -47,9 +48,12 @@ Trace::Trace(const TraceSources& from)
 
 std::unique_ptr<KernelTrace> Trace::begin_kernel(const TraceSources& from) {
   if (from.kernel == nullptr) return nullptr;
-  using Stacks = KernelTracer::Stacks;
-  const bool stacks = dif::uses_kernel_stack(from.engine.program());
-  return from.kernel->begin(sink_, clock_, stacks ? Stacks::Followed : Stacks::Unused);
+  KernelTracer::Wants wants{.stacks = dif::uses_kernel_stack(from.engine.program())};
+  wants.full_rings_wait = from.record_full == RecordFull::Wait;
+  if (from.records) {
+    wants.record_needs = [&from](dif::ProbeId probe) { return from.engine.record_needs(probe); };
+  }
+  return from.kernel->begin(sink_, clock_, wants);
 }
 
 std::vector<FireGate*> Trace::gates() const {

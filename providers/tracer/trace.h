@@ -32,6 +32,8 @@ struct TraceSources {
   std::optional<dif::ProbeId> begin, end;  // empty: not enabled
   std::vector<EnabledTimer> timers;
   unsigned poll_threads;
+  bool records;  // traps whose programs allow it
+  RecordFull record_full;
   unsigned max_slow;  // percent, for samples
 };
 

@@ -43,6 +43,8 @@ class LiveTracer final : public Tracer {
       : calibration_(options.calibration != nullptr ? options.calibration
                                                     : std::make_shared<TscCalibration>()),
         poll_threads_(std::max(1U, options.poll_threads)),
+        recording_(options.recording),
+        record_full_(options.record_full),
         machine_(machine),
         held_machine_(options.held != nullptr ? machine : nullptr) {
     guest_linux::FileKernel* const held = options.held;
@@ -59,8 +61,8 @@ class LiveTracer final : public Tracer {
     if (held != nullptr) {
       kernel_tracer_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
-      kernel_tracer_ =
-          std::make_unique<RunningKernelTracer>(*machine, *kernel, options.traps, options.defined);
+      kernel_tracer_ = std::make_unique<RunningKernelTracer>(*machine, *kernel, options.traps,
+                                                             options.recording, options.defined);
     }
     if (kernel_tracer_) kernel_tracer_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.
@@ -183,6 +185,8 @@ class LiveTracer final : public Tracer {
   Result<void> arm_added();
   void await_way_to_machine();
   void let_host_probes_fire();
+  bool fires_on_vcpus() const;
+  Result<void> check_recording() const;
 
   const std::shared_ptr<TscCalibration> calibration_;
   std::optional<std::string> cleaned_;  // what was found in the guest, until it is told
@@ -193,6 +197,8 @@ class LiveTracer final : public Tracer {
   std::optional<vmm::PageTableReader> saved_;     // reads a saved guest; empty: it runs
   GuestVirt saved_task_;                          // what its first CPU ran
   const unsigned poll_threads_;
+  const Recording recording_;
+  const RecordFull record_full_;
   vmm::Machine* machine_;                          // null for the machine `none`
   vmm::Machine* held_machine_;                     // until start() lets it begin; else null
   std::unique_ptr<KernelTracer> kernel_tracer_;    // null where no kernel is known
@@ -219,6 +225,8 @@ TraceSources LiveTracer::trace_sources(dif::Engine& engine) const {
           .end = builtin_->end(),
           .timers = profile_->enabled(),
           .poll_threads = poll_threads_,
+          .records = recording_ != Recording::No && !fires_on_vcpus(),
+          .record_full = record_full_,
           .max_slow = budget_.max_slow.value_or(100)};
 }
 
@@ -231,8 +239,31 @@ Result<void> LiveTracer::begin(dif::Engine& engine) {
   if (!engine.records_fit()) return fail(ErrorCode::Limit, "Enabling exceeds size of buffer");
   engine_ = &engine;
   trace_.emplace(trace_sources(engine));
+  if (auto can_record = check_recording(); !can_record) {
+    trace_.reset();  // before anything has fired
+    return can_record;
+  }
   trace_->loop()->start();
   return {};
+}
+
+/// Whether probes that need no trap fire on the threads of vCPUs. What was recorded before them has
+/// not fired then.
+bool LiveTracer::fires_on_vcpus() const {
+  if (!machine_tracer_ || !machine_tracer_->has_exits()) return false;
+  const EventSubscription wanted = wants();
+  return wanted.samples || wanted.events.wants_any();
+}
+
+Result<void> LiveTracer::check_recording() const {
+  if (recording_ != Recording::Yes) return {};
+  const auto obstacle = fires_on_vcpus()
+                            ? std::optional<std::string>("profile-N and vm fire at once")
+                        : trace_->kernel() ? trace_->kernel()->recording_obstacle()
+                                           : std::nullopt;
+  if (!obstacle) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("-x record=yes: {}; with -x record=auto these traps wait", *obstacle));
 }
 
 Result<void> LiveTracer::arm() {

@@ -47,6 +47,8 @@ struct TracerOptions {
   /// Threads that look at mailboxes on the channel spin; at most kMostPollThreads.
   unsigned poll_threads = 1;
   TrapForm traps = TrapForm::Breakpoints;
+  Recording recording = Recording::No;
+  RecordFull record_full = RecordFull::Wait;
   /// The kernel of a machine of our own that is held before its first instruction, to trace it from
   /// there. start() lets the machine begin once BEGIN has fired and the probes stand. Takes the
   /// place of `kernel`.

@@ -39,19 +39,23 @@ Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
 }
 
 /// Records take what int3s will hardly want: with half of the room used, all more are int3s.
-std::optional<Jump> DisplacedCode::make_record(GuestVirt address, const JumpRun& run) {
+std::optional<Jump> DisplacedCode::make_record(GuestVirt address, const JumpRun& run,
+                                               bool records) {
   const auto jump_entry = shim_.jump_entry();
   if (!jump_entry || is_kexec_site(address) || is_search(address)) return std::nullopt;
   const std::size_t size = vmm::JumpRecord::kBytes + run.displaced_size();
   if (shim_.slot_room() < shim_.place().slots_bytes / 2 + size) return std::nullopt;
   const auto place = shim_.allocate_slot(size);
   if (!place) return std::nullopt;
-  Jump jump{.run = run, .record = Kernel::AddressRange::of(*place, size), .code = {}};
-  if (!write_record(jump, address, *jump_entry)) return std::nullopt;
+  Jump jump{
+      .run = run, .record = Kernel::AddressRange::of(*place, size), .code = {}, .records = records};
+  const vmm::JumpRecord record{.address = address, .replaced = {}, .records = records};
+  if (!write_record(jump, record, *jump_entry)) return std::nullopt;
   return jump;
 }
 
-bool DisplacedCode::write_record(Jump& jump, GuestVirt address, GuestVirt jump_entry) {
+bool DisplacedCode::write_record(Jump& jump, vmm::JumpRecord record, GuestVirt jump_entry) {
+  const GuestVirt address = record.address;
   const GuestVirt place = jump.record.begin;
   const GuestVirt entry = place.wrapping_add(vmm::JumpRecord::kEntry);
   const GuestVirt slot = place.wrapping_add(vmm::JumpRecord::kBytes);
@@ -59,7 +63,6 @@ bool DisplacedCode::write_record(Jump& jump, GuestVirt address, GuestVirt jump_e
   const auto moved = disasm::relocate_run(jump.run.code(), address, slot);
   if (!code || !moved) return false;  // out of reach
   jump.code = *code;
-  vmm::JumpRecord record{.address = address, .replaced = {}};
   std::ranges::copy(jump.replaced(), record.replaced.begin());
   const auto head = record.encode(place, jump_entry);
   std::vector<std::byte> bytes(head.begin(), head.end());

@@ -21,7 +21,8 @@ namespace ringside::providers {
 struct Jump {
   JumpRun run;
   guest_linux::Kernel::AddressRange record;
-  vmm::JumpBytes code;  // the jump itself
+  vmm::JumpBytes code;   // the jump itself
+  bool records = false;  // its traps go into rings
 
   std::span<const std::byte> replaced() const { return run.code().first(code.size()); }
 };
@@ -41,7 +42,8 @@ class DisplacedCode {
   Result<GuestVirt> make_slot(const ProbeSite& site);
   /// A new record for a jump at `address`. Empty where there is none for it: out of reach, no room
   /// left, or a slot there has code of its own.
-  std::optional<Jump> make_record(GuestVirt address, const JumpRun& run);
+  /// `records`: into rings (TrapTable::record_at()).
+  std::optional<Jump> make_record(GuestVirt address, const JumpRun& run, bool records);
 
   /// The addresses to which vCPUs and tasks in slots and records will return. Such a return may
   /// lead to the instruction after a displaced one, which a new jump is about to cover. Error:
@@ -66,7 +68,7 @@ class DisplacedCode {
   bool is_search(GuestVirt at) const {
     return special_.fault_search && *special_.fault_search == at;
   }
-  bool write_record(Jump& jump, GuestVirt address, GuestVirt jump_entry);
+  bool write_record(Jump& jump, vmm::JumpRecord record, GuestVirt jump_entry);
   void note_moved(const Jump& jump, GuestVirt address, GuestVirt slot, std::size_t size);
 
   vmm::TrapTable& shim_;

@@ -231,5 +231,85 @@ TEST_F(Jumps, LeaveRoomForBreakpoints) {
   EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
 }
 
+/// f, at 5, as above.
+class RecordingJumps : public Jumps {
+ protected:
+  RecordingJumps() { shim_.has_rings = true; }
+  /// Whether the jump that stands there leads into a record that records; empty when none does.
+  std::optional<bool> records_at(std::uint64_t offset) const {
+    const auto entry = target(offset);
+    if (!entry) return std::nullopt;
+    const GuestVirt place = entry->wrapping_add(-std::uint64_t{vmm::JumpRecord::kEntry});
+    vmm::JumpRecord::Bytes bytes{shim_.replaced.at(place.wrapping_add(1))};
+    std::copy_n(shim_.slots.at(place.wrapping_add(1)).begin(), bytes.size() - 1, bytes.begin() + 1);
+    const auto record = vmm::JumpRecord::decode(bytes, place, *shim_.jump_entry());
+    return record ? std::optional(record->records) : std::nullopt;
+  }
+};
+
+TEST_F(RecordingJumps, AreThoseThatWereAskedToRecord) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(add(at(0x00d)));
+
+  ASSERT_TRUE(table_.record_at(std::array{at(0x005)}));
+  arm_jumps();
+
+  EXPECT_EQ(shim_.recording, std::vector{at(0x005)}) << "the shim's table knows it, too";
+  EXPECT_EQ(records_at(0x005), true);
+}
+
+TEST_F(RecordingJumps, AreNoneUnlessAsked) {
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  EXPECT_TRUE(shim_.recording.empty());
+  EXPECT_EQ(records_at(0x005), false);
+}
+
+TEST_F(RecordingJumps, AreNoneWhereThereAreNoRings) {
+  shim_.has_rings = false;
+  ASSERT_TRUE(add(at(0x005)));
+
+  const auto recording = table_.record_at(std::array{at(0x005)});
+
+  ASSERT_FALSE(recording);
+  EXPECT_EQ(recording.error().code, ErrorCode::Unsupported);
+  EXPECT_TRUE(table_.record_at({}));
+  arm_jumps();
+  EXPECT_EQ(records_at(0x005), false) << "it waits";
+}
+
+TEST_F(RecordingJumps, ARevivedPointOfOtherTextDoesNotRecord) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(table_.record_at(std::array{at(0x005)}));
+  arm_jumps();
+  table_.release(at(0x005));
+  disarm();
+  table_.park_unused();
+  machine_.put(0x005, code({0x53}));  // push rbx
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  EXPECT_EQ(shim_.recording.size(), 1u) << "nobody asked again";
+  EXPECT_EQ(records_at(0x005), false);
+}
+
+TEST_F(RecordingJumps, ThatComeBackDoNotRecordAnyMore) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(table_.record_at(std::array{at(0x005)}));
+  arm_jumps();
+  ASSERT_EQ(records_at(0x005), true);
+  table_.release(at(0x005));
+  disarm();
+  table_.park_unused();
+  ASSERT_TRUE(add(at(0x005)));
+
+  arm_jumps();
+
+  EXPECT_EQ(records_at(0x005), false) << "who comes then asks anew";
+}
+
 }  // namespace
 }  // namespace ringside::providers

@@ -51,6 +51,7 @@ Result<void> TrapPointStore::revive(TrapPoint& point, const ProbeSite& site) {
   point.site = site;
   point.users = 0;
   point.jump_is_known = false;
+  point.records = false;
   point.stage = Stage::Prepared;
   return {};
 }
@@ -78,6 +79,14 @@ Result<TrapPointStore::Id> TrapPointStore::add(const ProbeSite& site) {
 void TrapPointStore::release(GuestVirt address) {
   const auto id = index_.find(address);
   if (id && points_[*id].users > 0) --points_[*id].users;
+}
+
+Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses) {
+  TRY(shim_.record_at(addresses));
+  for (const GuestVirt address : addresses) {
+    if (const auto id = index_.find(address)) points_[*id].records = true;
+  }
+  return {};
 }
 
 std::size_t TrapPointStore::count_jumping() const {

@@ -59,6 +59,7 @@ struct TrapPoint {
   ProbeSite site;
   GuestVirt slot;
   std::uint32_t users = 0;
+  bool records = false;                        // its traps go into rings
   bool jump_is_known = false;                  // whether one may stand here was found out
   bool is_in_table = false;                    // the shim's: its entry is enabled
   std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
@@ -80,6 +81,8 @@ class TrapPointStore final : public OriginalText::ReplacedText {
   /// Makes one, or gives it one more user. The same address gives the same number.
   Result<Id> add(const ProbeSite& site);
   void release(GuestVirt address);
+  /// TrapPointTable::record_at().
+  Result<void> record_at(std::span<const GuestVirt> addresses);
   std::size_t size() const { return points_.size(); }
   const TrapPoint& operator[](Id id) const { return points_[id]; }
   std::optional<Id> find(GuestVirt address) const { return index_.find(address); }

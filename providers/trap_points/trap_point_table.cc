@@ -85,6 +85,11 @@ void TrapPointTable::release(GuestVirt address) {
   state_->store.release(address);
 }
 
+Result<void> TrapPointTable::record_at(std::span<const GuestVirt> addresses) {
+  const std::lock_guard lock(state_->lock);
+  return state_->store.record_at(addresses);
+}
+
 bool TrapPointTable::is_dropped(GuestVirt address) const {
   const TrapPointStore& store = state_->store;
   const auto id = store.find(address);

@@ -54,6 +54,9 @@ class TrapPointTable {
   /// Removes one user. A trap point without users is not armed again, and disarm_unused() restores
   /// it.
   void release(GuestVirt address);
+  /// Traps at these trap points go into the rings of their CPUs and wait for nobody
+  /// (vmm/shim/record_rings.h). Before they are armed. Unsupported where there are no rings.
+  Result<void> record_at(std::span<const GuestVirt> addresses);
   /// Whether there is a trap point at `address` whose text the guest has changed.
   bool is_dropped(GuestVirt address) const;
   /// The place where the guest starts another kernel (kexec). Empty for a kernel that cannot; an

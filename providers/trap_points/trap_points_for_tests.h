@@ -103,6 +103,14 @@ class FakeShim : public vmm::TrapTable {
     known[address] = slot;
     return {};
   }
+  Result<void> record_at(std::span<const GuestVirt> addresses) override {
+    if (!has_rings) return vmm::TrapTable::record_at(addresses);
+    for (const GuestVirt address : addresses) {
+      EXPECT_TRUE(known.contains(address) && !entries.contains(address));
+      recording.push_back(address);
+    }
+    return {};
+  }
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     for (const GuestVirt address : addresses) entries[address] = known.at(address);
     return {};
@@ -138,13 +146,14 @@ class FakeShim : public vmm::TrapTable {
   unsigned armings = 0;
   std::uint64_t room = kSlotBytes;
   std::optional<GuestVirt> entry_of_jumps;  // none: no jumps
-  bool mapped = true;
+  bool mapped = true, has_rings = false;
   vmm::ShimState now = vmm::ShimState::There;
   std::map<GuestVirt, std::vector<std::byte>> slots;
   std::map<GuestVirt, std::byte> replaced;        // what lies before each
   std::map<GuestVirt, GuestVirt> known, entries;  // those that are enabled
   std::map<GuestVirt, GuestVirt> faults;          // slot to place
   std::vector<GuestVirt> searching;               // slots
+  std::vector<GuestVirt> recording;
 
  private:
   std::uint64_t used_ = 0;

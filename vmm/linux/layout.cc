@@ -104,6 +104,10 @@ std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const Ty
   return hot_offset(symbols, types, "current_task", "current_task");
 }
 
+std::optional<std::uint64_t> cpu_number_offset(const SymbolTable& symbols, const TypeGraph& types) {
+  return hot_offset(symbols, types, "cpu_number", "cpu_number");
+}
+
 std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
                                                   const TypeGraph& types) {
   return hot_offset(symbols, types, "preempt_count", "__preempt_count");

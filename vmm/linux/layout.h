@@ -42,6 +42,8 @@ bool is_realtime(const SymbolTable& symbols);
 /// From a CPU's per-CPU base to the word that holds its `current`. Wraps: since 6.15 the symbol is
 /// an ordinary address and the base a difference.
 std::optional<std::uint64_t> current_offset(const SymbolTable& symbols, const TypeGraph& types);
+/// The same for its number, an int.
+std::optional<std::uint64_t> cpu_number_offset(const SymbolTable& symbols, const TypeGraph& types);
 /// The same for its preempt_count (include/linux/preempt.h).
 std::optional<std::uint64_t> preempt_count_offset(const SymbolTable& symbols,
                                                   const TypeGraph& types);

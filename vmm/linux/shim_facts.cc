@@ -63,18 +63,30 @@ Result<bool> page_table_isolation(vmm::Machine& machine, Kernel& kernel) {
 /// struct task_struct is some 10 KiB; types that say otherwise lead nowhere.
 constexpr std::uint32_t kTaskReach = 64 << 10;
 
+/// As an instruction with %gs: has it; empty where it has no room.
+std::optional<std::int32_t> percpu_offset(std::uint64_t address) {
+  const auto offset = static_cast<std::int32_t>(address);
+  if (static_cast<std::uint64_t>(std::int64_t{offset}) != address) return std::nullopt;
+  return offset;
+}
+
 /// Empty when this kernel's types do not tell all of it.
 std::optional<vmm::ShimTaskFacts> task_facts(const Kernel& kernel) {
   const auto& layout = kernel.layout();
   const auto current = current_offset(kernel.symbols(), kernel.types());
-  if (!current || !layout.task_comm || !layout.task_pid || !layout.task_tgid) return std::nullopt;
-  // Since 6.15 it is an address in the top 2 GiB, which is what %gs: takes of it.
-  const auto offset = static_cast<std::int32_t>(*current);
-  if (static_cast<std::uint64_t>(std::int64_t{offset}) != *current) return std::nullopt;
-  if (std::max({*layout.task_comm, *layout.task_pid, *layout.task_tgid}) > kTaskReach) {
+  if (!current || !layout.task_comm || !layout.task_pid || !layout.task_tgid ||
+      !layout.task_start_time) {
     return std::nullopt;
   }
-  return vmm::ShimTaskFacts{offset, *layout.task_comm, *layout.task_pid, *layout.task_tgid};
+  // Since 6.15 it is an address in the top 2 GiB, which is what %gs: takes of it.
+  const auto offset = percpu_offset(*current);
+  if (!offset) return std::nullopt;
+  if (std::max({*layout.task_comm, *layout.task_pid, *layout.task_tgid, *layout.task_start_time}) >
+      kTaskReach) {
+    return std::nullopt;
+  }
+  return vmm::ShimTaskFacts{*offset, *layout.task_comm, *layout.task_pid, *layout.task_tgid,
+                            *layout.task_start_time};
 }
 
 /// Else it cannot be told when the kernel changes its own text.
@@ -106,6 +118,8 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, Kernel& kern
   facts.int3_handler = TRY(symbol(kernel, "asm_exc_int3"));
   facts.page_table_isolation = TRY(page_table_isolation(machine, kernel));
   facts.task = task_facts(kernel);
+  const auto number = cpu_number_offset(kernel.symbols(), kernel.types());
+  facts.cpu_number = number ? percpu_offset(*number).value_or(0) : 0;
   return facts;
 }
 

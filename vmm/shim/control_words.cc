@@ -48,6 +48,13 @@ void ControlWords::set_doorbell(std::uint16_t port) {
   region_.replace(region_.control_at(SHIM_CONTROL_DOORBELL), expected, port);
 }
 
+void ControlWords::let_full_rings_wait(bool wait) {
+  if (presence_.state() != ShimState::There) return;
+  const std::uint64_t word = wait ? 1 : 0;
+  std::uint64_t expected = full_waits_.exchange(word);
+  region_.replace(region_.control_at(SHIM_CONTROL_FULL_WAITS), expected, word);
+}
+
 void ControlWords::note_arming() {
   if (presence_.state() != ShimState::There) return;
   std::uint64_t before = armings_;

@@ -25,6 +25,7 @@ class ControlWords {
   /// Mailboxes::heartbeat(). A count that is not ours tells that the shim is not there any more.
   void beat();
   void set_doorbell(std::uint16_t port);
+  void let_full_rings_wait(bool wait);
   void note_arming();
   /// Whether a shim may have taken its request back lately, as long ago as the last heartbeat is.
   bool may_have_timed_out() const;
@@ -35,7 +36,7 @@ class ControlWords {
   ShimRegion& region_;
   ShimPresence& presence_;
   std::atomic<std::uint64_t> heartbeat_{0};
-  std::atomic<std::uint64_t> doorbell_{0};
+  std::atomic<std::uint64_t> doorbell_{0}, full_waits_{0};
   std::uint64_t armings_ = 0;
   std::atomic<Clock::time_point> beat_{};  // when the heartbeat was last written
 };

@@ -44,7 +44,9 @@ JumpRecord::Bytes JumpRecord::encode(GuestVirt place, GuestVirt jump_entry) cons
   std::ranges::copy(replaced, bytes.begin() + sizeof low);
   bytes[kEntry] = kPushFlags;
   bytes[kEntry + 1] = kCli;
-  const auto call = branch(arch::kNearCall, place.wrapping_add(kCallAt), jump_entry);
+  const auto entry =
+      jump_entry.wrapping_add(records ? SHIM_RECORDING_JUMP_ENTRY - SHIM_JUMP_ENTRY : 0);
+  const auto call = branch(arch::kNearCall, place.wrapping_add(kCallAt), entry);
   CHECK(call.has_value());  // both lie in the shim's region
   std::ranges::copy(*call, bytes.begin() + kCallAt);
   bytes.back() = kPopFlags;
@@ -57,8 +59,11 @@ std::optional<JumpRecord> JumpRecord::decode(const Bytes& bytes, GuestVirt place
   const auto low = std::int64_t{load_at<std::int32_t>(bytes, 0)};
   record.address = GuestVirt(static_cast<std::uint64_t>(low));
   std::copy_n(bytes.begin() + 4, record.replaced.size(), record.replaced.begin());
-  if (record.encode(place, jump_entry) != bytes) return std::nullopt;
-  return record;
+  for (const bool records : {false, true}) {
+    record.records = records;
+    if (record.encode(place, jump_entry) == bytes) return record;
+  }
+  return std::nullopt;
 }
 
 }  // namespace ringside::vmm

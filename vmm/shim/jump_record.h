@@ -23,8 +23,9 @@ std::optional<JumpBytes> jump_between(GuestVirt from, GuestVirt to);
 std::optional<GuestVirt> jump_target(GuestVirt from, const JumpBytes& bytes);
 
 struct JumpRecord {
-  GuestVirt address;   // of the jump: in the top 2 GiB
-  JumpBytes replaced;  // what stood there
+  GuestVirt address;     // of the jump: in the top 2 GiB
+  JumpBytes replaced;    // what stood there
+  bool records = false;  // its traps go into rings, and wait for nobody
 
   /// The offsets in a record of the place where the jump leads, and of the displaced code.
   static constexpr std::size_t kEntry = 4 + SHIM_JUMP_BYTES;

@@ -18,6 +18,26 @@ TEST(JumpRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(read->replaced, record.replaced);
 }
 
+TEST(JumpRecord, OfATrapPointThatRecordsCallsTheOtherEntry) {
+  const JumpRecord waits{.address = kAddress, .replaced = {}};
+  const JumpRecord records{.address = kAddress, .replaced = {}, .records = true};
+  const auto waiting = waits.encode(kJumpPlace, kEntry);
+  const auto recording = records.encode(kJumpPlace, kEntry);
+
+  EXPECT_NE(waiting, recording);
+  constexpr std::uint64_t kApart = SHIM_RECORDING_JUMP_ENTRY - SHIM_JUMP_ENTRY;
+  EXPECT_EQ(recording, waits.encode(kJumpPlace, kEntry.wrapping_add(kApart)));
+  const auto first = JumpRecord::decode(waiting, kJumpPlace, kEntry);
+  const auto second = JumpRecord::decode(recording, kJumpPlace, kEntry);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(first->records);
+  EXPECT_TRUE(second->records);
+  EXPECT_EQ(second->address, kAddress);
+  const JumpRecord beyond{.address = kAddress, .replaced = {}};
+  EXPECT_FALSE(JumpRecord::decode(beyond.encode(kJumpPlace, kEntry.wrapping_add(2 * kApart)),
+                                  kJumpPlace, kEntry));
+}
+
 TEST(JumpRecord, CallsTheShimWithInterruptsOff) {
   const auto bytes = JumpRecord{.address = kAddress, .replaced = {}}.encode(kJumpPlace, kEntry);
 

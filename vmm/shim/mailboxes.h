@@ -24,6 +24,8 @@ namespace ringside::vmm {
 struct ShimCounters {
   std::uint64_t firings = 0;   // int3s of ours that the shim saw
   std::uint64_t orphans = 0;   // resumed without the host: lost firings
+  std::uint64_t dropped = 0;   // not recorded, since the ring was full: lost firings
+  std::uint64_t spoiled = 0;   // records that were not as the shim writes them: lost firings
   std::uint64_t late = 0;      // resumed unfired because the shim was not active
   std::uint64_t foreign = 0;   // kernel-mode int3s passed on to the kernel's own handler
   std::uint64_t rejected = 0;  // mailboxes that named no trap point of ours: answered, not fired

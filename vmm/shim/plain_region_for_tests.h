@@ -1,11 +1,12 @@
 // For tests: the shim's region in plain memory, where the test plays the guest. It is mapped, or
-// reached by copies like the memory of another process. Used by the tests of this folder and of
-// those above it. Not linked into the product.
+// reached by copies like the memory of another process. It has rings where a test asks for them.
+// Used by the tests of this folder and of those above it. Not linked into the product.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,9 +19,14 @@ namespace ringside::vmm {
 /// Some bytes of ours as if they were another's.
 class AliasedBytes final : public CopiedBytes {
  public:
-  explicit AliasedBytes(std::span<std::byte> bytes) : bytes_(bytes) {}
+  /// Called before each copy, with its offset: what another processor does in that moment.
+  using Meanwhile = std::function<void(std::uint64_t offset)>;
+
+  explicit AliasedBytes(std::span<std::byte> bytes, const Meanwhile* meanwhile = nullptr)
+      : bytes_(bytes), meanwhile_(meanwhile) {}
   [[nodiscard]] bool read(std::span<const CopyPart> parts) const override {
     for (const CopyPart& part : parts) {
+      if (meanwhile_ != nullptr && *meanwhile_) (*meanwhile_)(part.offset);
       if (part.offset + part.out.size() > bytes_.size()) return false;
       std::memcpy(part.out.data(), bytes_.data() + part.offset, part.out.size());
     }
@@ -35,6 +41,7 @@ class AliasedBytes final : public CopiedBytes {
 
  private:
   std::span<std::byte> bytes_;
+  const Meanwhile* meanwhile_;
 };
 
 /// Mixed: the region is mapped and the rest of the guest's memory is not, as with a card that was
@@ -45,8 +52,10 @@ class PlainRegion {
  public:
   static constexpr GuestPhys kGateAt{0x10000};
 
-  explicit PlainRegion(Reach reach = Reach::Mapped, GuestMemory::Extent place = kLowPlace)
-      : layout_(*layout_shim(place)), words_(layout_.bytes / 8), memory_(reach_by(reach)) {}
+  /// `rings`: for so many CPUs.
+  explicit PlainRegion(Reach reach = Reach::Mapped, GuestMemory::Extent place = kLowPlace,
+                       std::uint32_t rings = 0)
+      : layout_(*layout_shim(place, rings)), words_(layout_.bytes / 8), memory_(reach_by(reach)) {}
   PlainRegion(const PlainRegion&) = delete;
   PlainRegion& operator=(const PlainRegion&) = delete;
 
@@ -66,6 +75,35 @@ class PlainRegion {
   std::uint32_t bucket_of(GuestVirt address) const {
     const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
     return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
+  }
+
+  /// By copies: what the guest does before each copy of the region.
+  AliasedBytes::Meanwhile& meanwhile() { return meanwhile_; }
+  /// The words of a ring; numbers as in RecordRings.
+  shim_ring_words& ring(std::size_t ring) {
+    shim_ring& both = at<shim_ring>(layout_.ring_at(static_cast<unsigned>(ring / 2)));
+    return ring % 2 == 0 ? both.first : both.nested;
+  }
+  /// How many records it holds.
+  std::uint64_t capacity(std::size_t ring) const {
+    return ring % 2 == 0 ? layout_.ring_records : kNestedRecords;
+  }
+  /// The place of record `n`.
+  std::span<std::byte> record_at(std::size_t ring, std::uint64_t n) {
+    const auto cpu = static_cast<unsigned>(ring / 2);
+    const std::uint64_t first =
+        ring % 2 == 0 ? layout_.records_at(cpu) : layout_.nested_records_at(cpu);
+    const std::uint64_t number = n % capacity(ring);
+    return bytes().subspan(first + number * SHIM_RECORD_SIZE, SHIM_RECORD_SIZE);
+  }
+  /// The ring's next record, as the shim writes it. `head.head` is set here.
+  void record(std::size_t ring, shim_head head, const shim_box& box = {}) {
+    shim_ring_words& words = this->ring(ring);
+    head.head = words.head;
+    const auto record = record_at(ring, words.head);
+    std::memcpy(record.data(), &head, sizeof head);
+    std::memcpy(record.data() + SHIM_RECORD_BOX, &box, SHIM_BOX_TRAP_BYTES);
+    ++words.head;
   }
 
   /// The mailbox's next claim, with an address and nothing else new.
@@ -96,12 +134,14 @@ class PlainRegion {
                                          std::make_shared<AliasedBytes>(gate_), 0};
     if (reach == Reach::Mixed) return GuestMemory::of({{layout_.place, bytes()}}, {gate});
     return GuestMemory::by_copies(
-        {{layout_.place, layout_.bytes, std::make_shared<AliasedBytes>(bytes()), 0}, gate});
+        {{layout_.place, layout_.bytes, std::make_shared<AliasedBytes>(bytes(), &meanwhile_), 0},
+         gate});
   }
 
   ShimLayout layout_;
   std::vector<std::uint64_t> words_;
   alignas(8) std::array<std::byte, 16> gate_{};
+  AliasedBytes::Meanwhile meanwhile_;
   GuestMemory memory_;
 };
 

@@ -23,6 +23,7 @@ Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsign
       claims_(region_, presence_),
       traps_(region_, presence_, table_, claims_),
       poller_(region_, presence_, control_, claims_, traps_, vcpus),
+      rings_(region_, presence_, table_, layout, base),
       mapping_(mapping) {
   control_.beat();
 }
@@ -92,7 +93,12 @@ ShimCounters Shim::sum_counters() const {
   sum.firings += overflows;
   sum.orphans += overflows;
   sum.orphans -= std::min(sum.orphans, fired_late);  // the guest may say anything
+  const RecordRings::Counters recorded = rings_.counters();
+  sum.firings += recorded.records + recorded.dropped;
+  sum.dropped = recorded.dropped;
+  sum.late += recorded.late;
   sum.foreign = region_.load(region_.control_at(SHIM_CONTROL_FOREIGN));
+  sum.spoiled = recorded.rejected;
   sum.rejected = traps_.rejected();
   return sum;
 }

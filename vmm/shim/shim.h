@@ -32,6 +32,7 @@
 #include "vmm/shim/mailbox_claims.h"
 #include "vmm/shim/mailbox_poller.h"
 #include "vmm/shim/mailboxes.h"
+#include "vmm/shim/record_rings.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_mapping.h"
 #include "vmm/shim/shim_presence.h"
@@ -49,9 +50,11 @@ class Shim final : public TrapTable, public Mailboxes {
   /// Puts the shim into `place`, as shim_layout.h says, and points IDT[3] at it. The machine's
   /// memory may be mapped here or not. Refuses (Unsupported), with the way out, a guest with FRED,
   /// with a gate that uses an IST, with no free PMDs, with user page tables that are not Linux's,
-  /// or one that carries a shim already. Not active yet.
+  /// or one that carries a shim already. Not active yet. With rings for so many CPUs, or
+  /// for as many as there are vCPUs now; none where those do not fit.
   static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
-                                               const ShimKernelFacts& facts);
+                                               const ShimKernelFacts& facts,
+                                               std::uint32_t ring_count = 0);
   /// The region has the layout `layout`, with the image and its header in place, and is mapped in
   /// the guest at `base`. Everything from the table on is zero, except the slots `occupied`, by
   /// address. Without a mapping it cannot be removed.
@@ -66,6 +69,10 @@ class Shim final : public TrapTable, public Mailboxes {
     return slots_.write(slot, code);
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
+  std::uint32_t ring_count() const override { return layout_.ring_count; }
+  Result<void> record_at(std::span<const GuestVirt> addresses) override {
+    return table_.set_recording(addresses);
+  }
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return table_.enable(addresses);
   }
@@ -95,6 +102,10 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   void heartbeat() override { control_.beat(); }
   bool quiescent() const override { return claims_.quiescent(); }
+  /// Where the traps of record_at() go, which wait for nobody.
+  RecordRings& rings() { return rings_; }
+  /// Whether one of them that finds its ring full waits, instead of being dropped.
+  void let_full_rings_wait(bool wait) { control_.let_full_rings_wait(wait); }
   TrapsUnderWay under_way() const override { return claims_.under_way(); }
   bool have_answers(const TrapsUnderWay& traps) const override {
     return claims_.have_answers(traps);
@@ -131,6 +142,7 @@ class Shim final : public TrapTable, public Mailboxes {
   MailboxClaims claims_;
   TrapServer traps_;
   MailboxPoller poller_;
+  RecordRings rings_;
   std::optional<ShimMapping> mapping_;
   std::optional<GuestVirt> kexec_slot_;
   mutable std::mutex counters_lock_;

@@ -70,7 +70,11 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
     header.comm = facts.task->comm;
     header.pid = facts.task->pid;
     header.tgid = facts.task->tgid;
+    header.start_time = facts.task->start_time;
   }
+  header.cpu_number = facts.cpu_number;
+  header.rings = layout.ring_count;
+  if (layout.ring_count != 0) header.ring_controls = home.wrapping_add(layout.rings).raw();
   return header;
 }
 

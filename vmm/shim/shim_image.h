@@ -18,8 +18,9 @@ namespace ringside::vmm {
 
 /// How a shim finds the current task, and what it tells of that.
 struct ShimTaskFacts {
-  std::int32_t current = 0;                   // per-cpu offset of the word that holds it, for %gs:
-  std::uint32_t comm = 0, pid = 0, tgid = 0;  // offsets in struct task_struct
+  std::int32_t current = 0;  // per-cpu offset of the word that holds it, for %gs:
+  // Offsets in struct task_struct.
+  std::uint32_t comm = 0, pid = 0, tgid = 0, start_time = 0;
 };
 
 /// The facts about the kernel that the installer needs; vmm/linux finds them.
@@ -33,6 +34,8 @@ struct ShimKernelFacts {
   GuestVirt int3_handler;                          // symbol asm_exc_int3: what gate 3 must point to
   bool page_table_isolation = false;               // X86_FEATURE_PTI, from boot_cpu_data
   std::optional<ShimTaskFacts> task;               // empty: the shim tells nothing of tasks
+  std::int32_t cpu_number = 0;                     // per-cpu offset of the CPU's number, for %gs:;
+                                                   // 0: unknown, and no trap point records
 };
 
 /// Its header as it was built. Invalid when it is none that this program speaks with.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/base/numbers.h"
@@ -10,7 +11,18 @@
 namespace ringside::vmm {
 namespace {
 
-ShimLayout large_layout(GuestPhys place) {
+/// As large as `room` allows, behind the mailboxes.
+void add_rings(ShimLayout& layout, std::uint32_t count, std::uint64_t room) {
+  const std::uint64_t each = count == 0 ? 0 : room / count;
+  constexpr std::uint64_t kBeside = SHIM_RING_SIZE + SHIM_RECORD_SIZE * kNestedRecords;
+  const std::uint64_t records = each < kBeside ? 0 : (each - kBeside) / SHIM_RECORD_SIZE;
+  if (records < kFewestRecords) return;
+  layout.rings = layout.data + SHIM_DATA_SIZE;
+  layout.ring_count = count;
+  layout.ring_records = static_cast<std::uint32_t>(std::bit_floor(records));
+}
+
+ShimLayout large_layout(GuestPhys place, std::uint32_t ring_count) {
   ShimLayout layout;
   layout.place = place;
   layout.page_bytes = kShimLargePage;
@@ -20,21 +32,29 @@ ShimLayout large_layout(GuestPhys place) {
   layout.table_entries = kShimLargePage / sizeof(std::uint64_t);
   layout.slots_bytes = layout.data - layout.slots;
   layout.bytes = kLargeShimBytes;
+  add_rings(layout, ring_count, kShimLargePage - SHIM_DATA_SIZE);
   return layout;
 }
 
 /// A trap point takes 8 bytes of a table that is 3/4 full at most, and a slot of 9 to 10 bytes: so
-/// half of the room for each.
-ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
+/// half of the room for each. Rings take a quarter of all.
+ShimLayout small_layout(GuestPhys place, std::uint64_t size, std::uint32_t ring_count) {
   ShimLayout layout;
   layout.place = place;
   layout.page_bytes = kShimSmallPage;
   const std::uint64_t tables = round_up(size, kShimLargePage) / kShimLargePage;
   layout.bytes = size - (tables + 1) * kShimSmallPage;
-  const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - SHIM_DATA_SIZE;
+  std::uint64_t data_bytes = SHIM_DATA_SIZE;
+  if (ring_count != 0) {
+    const std::uint64_t room = round_down(layout.bytes / 4, kShimSmallPage);
+    layout.data = layout.bytes - SHIM_DATA_SIZE - room;
+    add_rings(layout, ring_count, room);
+    if (layout.ring_count != 0) data_bytes += room;
+  }
+  const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - data_bytes;
   layout.table = SHIM_CODE_SIZE;
   layout.slots = layout.table + round_down(room / 2, kShimSmallPage);
-  layout.data = layout.bytes - SHIM_DATA_SIZE;
+  layout.data = layout.bytes - data_bytes;
   layout.table_entries =
       static_cast<std::uint32_t>((layout.slots - layout.table) / sizeof(std::uint64_t));
   layout.slots_bytes = layout.data - layout.slots;
@@ -45,14 +65,14 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size) {
 
 }  // namespace
 
-Result<ShimLayout> layout_shim(GuestMemory::Extent place) {
+Result<ShimLayout> layout_shim(GuestMemory::Extent place, std::uint32_t ring_count) {
   const std::uint64_t start = place.base.raw();
   const auto fits = [&](std::uint64_t aligned, std::uint64_t least) {
     return aligned >= start && aligned - start <= place.size &&
            place.size - (aligned - start) >= least;
   };
   const std::uint64_t large = round_up(start, kShimLargePage);
-  if (fits(large, kLargeShimBytes)) return large_layout(GuestPhys(large));
+  if (fits(large, kLargeShimBytes)) return large_layout(GuestPhys(large), ring_count);
   const std::uint64_t small = round_up(start, kShimSmallPage);
   if (!fits(small, kSmallestShimBytes)) {
     return fail(ErrorCode::Unsupported,
@@ -61,7 +81,7 @@ Result<ShimLayout> layout_shim(GuestMemory::Extent place) {
                             place.size >> 10, start, kSmallestShimBytes >> 10));
   }
   const std::uint64_t size = std::min(place.size - (small - start), kLargeShimBytes);
-  return small_layout(GuestPhys(small), round_down(size, kShimSmallPage));
+  return small_layout(GuestPhys(small), round_down(size, kShimSmallPage), ring_count);
 }
 
 }  // namespace ringside::vmm

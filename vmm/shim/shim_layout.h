@@ -1,5 +1,6 @@
 // The layout of the shim's region in a place of a given size. Its parts have the same order and the
 // same distances in guest-physical memory and in guest-virtual memory.
+// Rings for records are there only where they are asked for: they take room from table and slots.
 // There are two forms. A place that is 2 MiB aligned and large enough is mapped by large pages. Any
 // other is mapped by 4 KiB pages, whose page tables follow the region in the place, so that it fits
 // into the first megabyte, too.
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 
+#include "guest-shim/mailbox_abi.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/numbers.h"
 #include "vmm/base/result.h"
@@ -22,6 +24,9 @@ inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred trap points.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
+/// A ring with fewer records would drop most of a burst, so there is none then. Traps inside of
+/// traps are rare.
+inline constexpr std::uint32_t kFewestRecords = 16, kNestedRecords = 4;
 
 /// The address of the trap point of a table entry. The entry has the low half; the high half is all
 /// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no trap point.
@@ -45,9 +50,12 @@ struct ShimLayout {
   std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
-  std::uint64_t bytes = 0;    // from the header to the data's end, whole pages
-  GuestPhys page_tables;      // of small pages: after the region, one page for 2 MiB each
-  GuestPhys user_page_table;  // after those, for a guest that isolates its page tables
+  std::uint64_t rings = 0;         // offset of the first struct shim_ring, in the data part
+  std::uint32_t ring_count = 0;    // one for each CPU; 0: there are none
+  std::uint32_t ring_records = 0;  // that the first ring of a CPU holds, a power of two
+  std::uint64_t bytes = 0;         // from the header to the data's end, whole pages
+  GuestPhys page_tables;           // of small pages: after the region, one page for 2 MiB each
+  GuestPhys user_page_table;       // after those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
   std::uint64_t directories() const { return divide_up(bytes, kShimLargePage); }
@@ -61,11 +69,21 @@ struct ShimLayout {
   ShimPlace place_at(GuestVirt home) const {
     return {home, bytes, home.wrapping_add(slots), slots_bytes};
   }
+  /// Offsets of a CPU's struct shim_ring, and of the first record of its two rings.
+  std::uint64_t ring_at(unsigned cpu) const { return rings + std::uint64_t{SHIM_RING_SIZE} * cpu; }
+  std::uint64_t records_at(unsigned cpu) const {
+    return ring_at(ring_count) +
+           std::uint64_t{SHIM_RECORD_SIZE} * (ring_records + kNestedRecords) * cpu;
+  }
+  std::uint64_t nested_records_at(unsigned cpu) const {
+    return records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * ring_records;
+  }
   /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }
 };
 
-/// The layout in `place`. Unsupported, with the size that is needed, when that is too small.
-Result<ShimLayout> layout_shim(GuestMemory::Extent place);
+/// The layout in `place`, with rings for so many CPUs; without any where they do not fit.
+/// Unsupported, with the size that is needed, when the place is too small.
+Result<ShimLayout> layout_shim(GuestMemory::Extent place, std::uint32_t ring_count = 0);
 
 }  // namespace ringside::vmm

@@ -84,7 +84,8 @@ Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, Gu
   const std::uint64_t tables = round_up(header->region_bytes, kShimLargePage) / kShimLargePage + 1;
   const bool large = header->page_bytes == kShimLargePage;
   const auto layout =
-      layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)});
+      layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)},
+                  std::min(header->rings, SHIM_MAILBOXES));
   if (!layout || layout->place != place) return not_whole("its header is damaged");
   shim_header expected = complete(built, facts, home, *layout);
   expected.owner = header->owner;
@@ -145,7 +146,9 @@ std::optional<ShimRemains> ShimRemains::find_out_of_reach(
   ShimKernelFacts then = facts;  // another kernel's may have been others
   then.int3_handler = GuestVirt(header->original);
   then.this_cpu_off = header->this_cpu_off;
-  then.task = ShimTaskFacts{header->current, header->comm, header->pid, header->tgid};
+  then.task =
+      ShimTaskFacts{header->current, header->comm, header->pid, header->tgid, header->start_time};
+  then.cpu_number = header->cpu_number;
   const auto proven = prove(memory, then, *place);
   if (!proven) return std::nullopt;
   const GuestVirt home(proven->header.base);
@@ -181,7 +184,7 @@ std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) 
   const GuestPhys at = layout_.place.wrapping_add(layout_.table);
   if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return found;
   for (const std::uint64_t entry : table) {
-    const std::uint64_t offset = entry / kRegionEnds;
+    const std::uint64_t offset = entry / kRegionEnds & ~(1u << SHIM_ENTRY_RECORDS_BIT);
     const bool leads_to_slot =
         offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
     if (!leads_to_slot && offset != 0) continue;

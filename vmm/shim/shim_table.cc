@@ -39,8 +39,9 @@ Result<std::optional<ShimTable::Bucket>> ShimTable::insert(GuestVirt address,
   }
   if (count_ >= layout_.most_trap_points()) {
     return fail(ErrorCode::Limit,
-                fmt::format("{} trap points are the most that fit: enable fewer probes",
-                            layout_.most_trap_points()));
+                fmt::format("{} trap points are the most that fit: enable fewer probes{}",
+                            layout_.most_trap_points(),
+                            layout_.ring_count == 0 ? "" : ", or trace without -x record"));
   }
   entries_[bucket].store(key | slot_offset << 32, std::memory_order_release);
   ++count_;
@@ -63,6 +64,19 @@ Result<void> ShimTable::change_slot(Bucket bucket, GuestVirt address, std::uint6
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is a trap point already", address.raw()));
   }
   entries_[bucket].store(key | slot_offset << 32, std::memory_order_release);
+  return {};
+}
+
+/// Only our own copy: the guest sees it once the entry is enabled.
+Result<void> ShimTable::set_recording(std::span<const GuestVirt> addresses) {
+  for (const GuestVirt address : addresses) {
+    const auto bucket = bucket_of(address);
+    if (!bucket || region_.load(place_of(*bucket)) != key_of(entry(*bucket))) {
+      return fail(ErrorCode::Invalid,
+                  fmt::format("{:#x} is no trap point, or in use already", address.raw()));
+    }
+    entries_[*bucket].store(entry(*bucket) | kRecords, std::memory_order_release);
+  }
   return {};
 }
 
@@ -132,7 +146,8 @@ std::optional<GuestVirt> ShimTable::trap_point_in(std::uint64_t slot_begin,
                                                   std::uint64_t slot_end) const {
   for (Bucket bucket = 0; bucket < layout_.table_entries; ++bucket) {
     const std::uint64_t one = entry(bucket);
-    if (one >> 32 >= slot_begin && one >> 32 < slot_end) return trap_point_of_entry(one);
+    const std::uint64_t slot = (one & ~kRecords) >> 32;
+    if (slot >= slot_begin && slot < slot_end) return trap_point_of_entry(one);
   }
   return std::nullopt;
 }

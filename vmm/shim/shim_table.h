@@ -35,6 +35,8 @@ class ShimTable {
   Result<std::optional<Bucket>> insert(GuestVirt address, std::uint64_t slot_offset);
   /// Writes the bucket's entry, disabled.
   Result<void> publish(Bucket bucket);
+  /// TrapTable::record_at().
+  Result<void> set_recording(std::span<const GuestVirt> addresses);
   /// TrapTable::enable_entries().
   Result<void> enable(std::span<const GuestVirt> addresses);
   /// TrapTable::disable_entry().
@@ -45,6 +47,9 @@ class ShimTable {
   std::optional<GuestVirt> trap_point_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;
 
  private:
+  /// As `enabled` entries have them.
+  static constexpr std::uint64_t kRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
+
   Bucket first_bucket(GuestVirt address) const;
   std::optional<Bucket> bucket_of(GuestVirt address) const;
   Result<void> change_slot(Bucket bucket, GuestVirt address, std::uint64_t slot_offset);

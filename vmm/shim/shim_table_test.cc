@@ -58,6 +58,41 @@ TEST_P(TableAndSlots, ADisabledEntryGetsNoOtherSlotOnceTheGuestIsGone) {
   EXPECT_EQ(added.error().code, ErrorCode::MachineGone);
 }
 
+TEST_P(TableAndSlots, AnEntryThatRecordsSaysSoOnceItIsEnabled) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+  constexpr std::uint64_t kRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
+  const std::uint64_t key = kText.raw() & 0xffffffff, slot = slot_.raw() - kBase.raw();
+  shim_.disable_entry(kText);
+
+  ASSERT_TRUE(shim_.record_at(std::array{kText}));
+  EXPECT_EQ(entry, key) << "not yet";
+  ASSERT_TRUE(shim_.enable_entries(std::array{kText}));
+  EXPECT_EQ(entry, key | slot << 32 | kRecords);
+  EXPECT_EQ(shim_.displaced_from(slot_), kText);
+  shim_.disable_entry(kText);
+  EXPECT_EQ(entry, key);
+  EXPECT_EQ(shim_.displaced_from(slot_), kText);
+
+  ASSERT_TRUE(shim_.add_entry(kText, slot_));
+  ASSERT_TRUE(shim_.enable_entries(std::array{kText}));
+  EXPECT_EQ(entry, key | slot << 32) << "who comes then asks anew";
+}
+
+TEST_P(TableAndSlots, NothingRecordsThatIsInUseOrUnknown) {
+  const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
+  const std::uint64_t before = entry;
+
+  const auto used = shim_.record_at(std::array{kText});
+  const auto unknown = shim_.record_at(std::array{kText.wrapping_add(1)});
+
+  ASSERT_FALSE(used || unknown);
+  EXPECT_EQ(used.error().code, ErrorCode::Invalid);
+  EXPECT_EQ(unknown.error().code, ErrorCode::Invalid);
+  ASSERT_TRUE(shim_.enable_entries(std::array{kText}));
+  EXPECT_EQ(entry, before) << "it waits as before";
+  EXPECT_TRUE(shim_.record_at({}));
+}
+
 TEST_P(TableAndSlots, EnablesManyEntriesAtOnceAndNoOther) {
   // Over several pages of the table, some of them neighbours.
   std::vector<GuestVirt> added, enabled;

@@ -23,6 +23,7 @@ struct TrappedTask {
   GuestVirt address;  // a struct task_struct
   std::array<char, 16> comm{};
   std::int32_t pid = 0, tgid = 0;
+  std::uint64_t start_time = 0;  // ns since boot
 };
 
 /// A validated copy of one raised mailbox.

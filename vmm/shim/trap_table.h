@@ -47,6 +47,14 @@ class TrapTable {
   /// there is the guest's own. Other threads may serve traps meanwhile. The address may have a
   /// disabled entry already, with the same slot or another one.
   virtual Result<void> add_entry(GuestVirt address, GuestVirt slot) = 0;
+  /// How many CPUs have rings for records; 0: no trap point can record.
+  virtual std::uint32_t ring_count() const { return 0; }
+  /// From enable_entries() on, traps at these addresses are recorded (record_rings.h). They have
+  /// entries that are disabled.
+  virtual Result<void> record_at(std::span<const GuestVirt> addresses) {
+    if (addresses.empty()) return {};
+    return fail(ErrorCode::Unsupported, "there are no rings");
+  }
   /// From now on int3s at these addresses, which have entries, resume at their slots. In the pause
   /// in which they are written, before them.
   virtual Result<void> enable_entries(std::span<const GuestVirt> addresses) = 0;

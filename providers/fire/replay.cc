@@ -1,0 +1,191 @@
+// In this file, top to bottom: copying records, what may fire, firing.
+#include "providers/fire/replay.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "providers/clock/host_clock.h"
+#include "providers/fire/poller.h"
+#include "vmm/base/host_cpu.h"
+
+namespace ringside::providers {
+namespace {
+
+// ns. A CPU shows its stores to others by then: a cache miss or two.
+constexpr std::uint64_t kStoreBuffer = 2'000;
+constexpr std::uint64_t kWaitForRecord = 1'000'000;  // ns; catch_up() waits for no longer
+constexpr std::uint64_t kBetweenLooks = 20'000;      // ns, then
+constexpr std::uint64_t kPass = 1'000'000;  // ns; then others of the fire thread's duties are due
+constexpr std::uint64_t kBeat = 1'000'000;  // ns, between heartbeats
+constexpr unsigned kMostLooks = 64;         // a guest may write on and on
+
+}  // namespace
+
+Replay::Replay(vmm::Mailboxes& shim, vmm::RecordRings& rings, TrapDispatcher& dispatcher,
+               GuestClock& clock)
+    : shim_(shim),
+      rings_(rings),
+      dispatcher_(dispatcher),
+      clock_(clock),
+      queues_(rings.size()),
+      taken_(kAtOnce) {
+  for (Queue& queue : queues_) {
+    queue.recorded.resize(rings.capacity());
+    queue.quiet = host_tsc();  // the shim is not active yet
+  }
+  held_.reserve(rings.size() + 1);
+}
+
+/// Looks at the rings, copies what is new, and works out what may fire. Returns how many records
+/// the fullest ring held.
+std::size_t Replay::fetch() {
+  const std::uint64_t now = host_tsc();
+  std::size_t most = 0;
+  if (rings_.look()) {
+    const std::uint64_t looked = host_tsc();  // all that is there came before
+    for (std::size_t ring = 0; ring < queues_.size(); ++ring) {
+      most = std::max(most, rings_.waiting(ring));
+      take(ring, looked);
+    }
+  }
+  find_held(now);
+  return most;
+}
+
+void Replay::take(std::size_t ring, std::uint64_t looked) {
+  Queue& queue = queues_[ring];
+  const std::size_t capacity = queue.recorded.size();
+  while (rings_.waiting(ring) != 0 && queue.count < capacity) {
+    const std::size_t room = std::min(kAtOnce, capacity - queue.count);
+    const std::size_t taken = rings_.take(ring, std::span(taken_).first(room));
+    for (std::size_t n = 0; n < taken; ++n) {
+      queue.last_tsc = taken_[n].tsc;
+      queue.last_time =
+          std::max(queue.last_time, clock_.recorded_time(queue.last_tsc, queue.quiet, looked));
+      queue.recorded[(queue.first + queue.count++) % capacity] = {taken_[n], queue.last_time};
+    }
+    if (taken == 0 && rings_.waiting(ring) != 0) return;  // it cannot be read any more
+  }
+}
+
+/// `now` is the host's TSC before the look.
+void Replay::find_held(std::uint64_t now) {
+  held_.clear();
+  for (std::size_t ring = 0; ring < queues_.size(); ++ring) {
+    Queue& queue = queues_[ring];
+    if (!rings_.is_busy(ring) && rings_.waiting(ring) == 0) {
+      queue.quiet = now;
+    } else if (clock_.rate().nanoseconds(now - queue.quiet) < kLongestRecord) {
+      held_.push_back({queue.last_tsc, clock_.moment(queue.quiet)});
+    }
+  }
+  const std::uint64_t moment = clock_.moment(now);
+  horizon_ = moment - std::min(moment, kStoreBuffer);
+}
+
+/// Whether no earlier trap can come any more.
+bool Replay::is_certain(const Recorded& recorded) const {
+  return recorded.time <= horizon_ && std::ranges::all_of(held_, [&](const Held& held) {
+           return recorded.trap.tsc <= held.tsc || recorded.time <= held.time;
+         });
+}
+
+bool Replay::is_all_fetched() const {
+  for (std::size_t ring = 0; ring < queues_.size(); ++ring) {
+    if (rings_.waiting(ring) != 0) return false;
+  }
+  return true;
+}
+
+/// Whose first record comes first; null where all are empty.
+Replay::Queue* Replay::next() {
+  Queue* found = nullptr;
+  std::uint64_t earliest = 0;
+  for (Queue& queue : queues_) {
+    if (queue.count == 0) continue;
+    const std::uint64_t tsc = queue.recorded[queue.first].trap.tsc;
+    if (found != nullptr && tsc >= earliest) continue;
+    earliest = tsc;
+    found = &queue;
+  }
+  return found;
+}
+
+template <class Wanted>
+void Replay::fire_while(Wanted wanted) {
+  for (Queue* queue = next(); queue != nullptr; queue = next()) {
+    const std::uint64_t now = host_tsc();
+    if (clock_.rate().nanoseconds(now - beat_) > kBeat) {
+      beat_ = now;
+      shim_.heartbeat();
+    }
+    const Recorded& recorded = queue->recorded[queue->first];
+    if (!wanted(recorded)) return;
+    if (recorded.trap.tsc < fired_) late_.fetch_add(1, std::memory_order_relaxed);
+    fired_ = recorded.trap.tsc;
+    dispatcher_.replay(recorded.trap, recorded.time, now);
+    queue->first = (queue->first + 1) % queue->recorded.size();
+    --queue->count;
+  }
+}
+
+double Replay::pass() {
+  const std::lock_guard lock(lock_);
+  const std::uint64_t now = host_tsc();
+  const bool anybody_waits = !shim_.quiescent();
+  const std::size_t most = fetch();
+  // A trap that waits has come before the look, and will fire with the time when it came.
+  if (!anybody_waits) nobody_waited_ = now;
+  if (anybody_waits) held_.push_back({0, clock_.moment(nobody_waited_)});
+  fire_while([this, now](const Recorded& recorded) {
+    return is_certain(recorded) && clock_.rate().nanoseconds(host_tsc() - now) < kPass;
+  });
+  return static_cast<double>(most) / static_cast<double>(rings_.capacity());
+}
+
+/// Under the lock: those that are wanted, which are all before `time`. A CPU that stands still in
+/// the middle of a record is not waited for long; what is in the rings is fetched in any case.
+template <class Wanted>
+void Replay::fire_all(std::uint64_t time, Wanted wanted) {
+  const std::uint64_t begun = host_tsc();
+  for (unsigned looks = 0; looks < kMostLooks; ++looks) {
+    (void)fetch();
+    fire_while([&](const Recorded& recorded) { return is_certain(recorded) && wanted(recorded); });
+    const bool may_come = horizon_ < time || std::ranges::any_of(held_, [time](const Held& held) {
+                            return held.time < time;
+                          });
+    const std::uint64_t waited = clock_.rate().nanoseconds(host_tsc() - begun);
+    if (!may_come || waited > kWaitForRecord) break;
+    waited < kBetweenLooks ? cpu_relax() : sleep_ns(kBetweenLooks);
+  }
+  fire_while(wanted);
+  for (unsigned looks = 0; looks < kMostLooks && !is_all_fetched(); ++looks) {
+    (void)fetch();
+    fire_while(wanted);
+  }
+}
+
+void Replay::catch_up() {
+  const std::lock_guard lock(lock_);
+  const std::uint64_t time = clock_.moment(host_tsc());
+  fire_all(time, [time](const Recorded& recorded) { return recorded.time <= time; });
+}
+
+void Replay::on_trap(const vmm::Trap& trap) {
+  const std::lock_guard lock(lock_);
+  fire_all(clock_.trap_time(trap.tsc, host_tsc()),
+           [&trap](const Recorded& recorded) { return recorded.trap.tsc < trap.tsc; });
+  dispatcher_.on_trap(trap);
+}
+
+void Replay::drain() {
+  const std::lock_guard lock(lock_);
+  bool any = true;
+  for (unsigned looks = 0; any && looks < kMostLooks; ++looks) {
+    (void)fetch();
+    any = next() != nullptr;
+    fire_while([](const Recorded&) { return true; });
+  }
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,120 @@
+// A replayed firing knows all that its record holds, and no more.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "providers/testing/recording_guest.h"
+
+namespace ringside::providers {
+namespace {
+
+using dif::ContextVariable;
+
+/// Of a firing, what it can know.
+struct Known {
+  std::map<ContextVariable, std::optional<std::uint64_t>> variables;
+  std::string execname;
+  std::vector<std::optional<std::uint64_t>> arguments;
+  bool kernel_memory = false, user_memory = false;
+  std::optional<std::uint64_t> stack_pointer;
+
+  bool operator==(const Known&) const = default;
+};
+
+Known known_of(const dif::GuestContext& guest) {
+  Known known;
+  const auto optional = [](const auto& result) {
+    return result ? std::optional<std::uint64_t>(*result) : std::nullopt;
+  };
+  for (std::size_t n = 0; n < dif::kContextVariables; ++n) {
+    const auto which = static_cast<ContextVariable>(n);
+    known.variables[which] = optional(guest.variable(which));
+  }
+  std::array<char, 16> name{};
+  known.execname = std::string(name.data(), guest.execname(name).value_or(0));
+  for (unsigned n = 0; n < 10; ++n) known.arguments.push_back(optional(guest.argument(n)));
+  known.kernel_memory = load<std::uint64_t>(guest.kernel(), kernel_address(kTask)).has_value();
+  known.user_memory = load<std::uint64_t>(guest.user(), GuestVirt(kUserBase)).has_value();
+  known.stack_pointer = optional(guest.machine_register(dif::RegisterSet::AtProbe, 7));
+  return known;
+}
+
+TEST(ReplayedFiring, KnowsWhatTheRecordHolds) {
+  RecordingGuest guest;
+  std::vector<Known> known;
+  guest.sink.during = [&](const dif::GuestContext& one) { known.push_back(known_of(one)); };
+  guest.record(0, 42);
+
+  guest.replay.drain();
+
+  ASSERT_EQ(known.size(), 1u);
+  Known& of = known[0];
+  EXPECT_EQ(of.execname, "recorded");
+  EXPECT_EQ(of.variables[ContextVariable::Curthread], kKernelBase + kTask);
+  EXPECT_EQ(of.variables[ContextVariable::Pid], 200u);
+  EXPECT_EQ(of.variables[ContextVariable::Tid], 201u);
+  EXPECT_EQ(of.variables[ContextVariable::Born], 77'000u);
+  EXPECT_EQ(of.arguments[0], 42u);
+  EXPECT_EQ(of.arguments[5], 0u) << "in a register";
+  EXPECT_EQ(guest.kernel.current_reads, 0u);
+}
+
+TEST(ReplayedFiring, SeesNoMemory) {
+  RecordingGuest guest;
+  std::vector<Known> known;
+  std::vector<FaultKind> faults;
+  guest.sink.during = [&](const dif::GuestContext& one) {
+    known.push_back(known_of(one));
+    std::uint64_t word = 0;
+    const auto bytes = std::as_writable_bytes(std::span(&word, 1));
+    const auto read = one.kernel().read(kernel_address(kTask), bytes);
+    faults.push_back(read ? FaultKind::Unknown : read.error().kind);
+  };
+  guest.record(0, 0);
+  guest.replay.drain();
+  guest.replay.on_trap(RecordingGuest::trap(0, 1));
+  guest.record(0, 2);
+  guest.replay.drain();
+
+  ASSERT_EQ(known.size(), 3u);
+  for (const std::size_t replayed : {0u, 2u}) {
+    Known& of = known[replayed];
+    EXPECT_EQ(faults[replayed], FaultKind::BadAddress);
+    EXPECT_FALSE(of.kernel_memory || of.user_memory);
+    EXPECT_FALSE(of.arguments[6]) << "on the stack";
+    for (const auto which : {ContextVariable::Ppid, ContextVariable::Uid, ContextVariable::Gid}) {
+      EXPECT_FALSE(of.variables[which]);
+    }
+  }
+  EXPECT_TRUE(known[1].kernel_memory && known[1].user_memory) << "this one waits";
+  EXPECT_TRUE(known[1].arguments[6]);
+  EXPECT_EQ(known[1].variables[ContextVariable::Uid], 1000u);
+  EXPECT_EQ(known[1].execname, "workload") << "it brought no task";
+}
+
+TEST(ReplayedFiring, IsTheSameWhateverTheMemoryHoldsByThen) {
+  std::vector<Known> known;
+  for (const bool changed : {false, true}) {
+    RecordingGuest guest;
+    guest.sink.during = [&](const dif::GuestContext& one) { known.push_back(known_of(one)); };
+    guest.record(0, 1);
+    if (changed) {
+      const std::vector<std::byte> other(0x20000, std::byte{0x41});
+      guest.memory.put(kTask, other.data(), other.size());
+      guest.memory.put(kStack, other.data(), 0x1000);
+    }
+    guest.replay.drain();
+  }
+
+  ASSERT_EQ(known.size(), 2u);
+  EXPECT_EQ(known[0].variables, known[1].variables);
+  EXPECT_TRUE(known[0] == known[1]);
+}
+
+}  // namespace
+}  // namespace ringside::providers

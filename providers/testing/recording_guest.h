@@ -1,0 +1,171 @@
+// A guest for unit tests that records traps: real rings, over memory in which the test plays the
+// guest, a real dispatcher, and a sink that remembers what fired.
+// Used by the tests of replays; not linked into the product.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "providers/dispatch/dispatch.h"
+#include "providers/fire/replay.h"
+#include "providers/testing/fake_guest.h"
+#include "providers/testing/loop_for_tests.h"
+#include "vmm/base/host_cpu.h"
+#include "vmm/shim/plain_region_for_tests.h"
+
+namespace ringside::providers {
+
+inline constexpr dif::ProbeId kRecordedProbe{70};
+inline constexpr std::uint64_t kGigahertz = 1'000'000'000;
+
+/// Remembers firings by their first argument.
+class WatchingSink final : public ProbeSink {
+ public:
+  struct Seen {
+    dif::ProbeId probe;
+    std::uint64_t id;
+    dif::FireRecord record;
+  };
+
+  BriefLock& firing_lock(std::uint32_t vcpu) override { return firing_locks_.at(vcpu); }
+  void wait_for_firings() override {}
+  void fire(dif::ProbeId probe, const dif::FireRecord& record,
+            const dif::GuestContext& guest) override {
+    seen.push_back({probe, guest.argument(0).value_or(0), record});
+    if (during) during(guest);
+  }
+  bool finished() const override { return false; }
+
+  std::vector<std::uint64_t> ids() const {
+    std::vector<std::uint64_t> ids;
+    for (const Seen& one : seen) ids.push_back(one.id);
+    return ids;
+  }
+
+  std::vector<Seen> seen;
+  std::function<void(const dif::GuestContext&)> during;
+
+ private:
+  std::array<BriefLock, 2> firing_locks_;
+};
+
+/// A guest with two CPUs, whose TSC is the host's, and all that replays what it records.
+class RecordingGuest {
+ public:
+  /// By a clock with fewer Hertz than the TSC has, time goes by faster.
+  explicit RecordingGuest(std::uint64_t hertz = kGigahertz, vmm::Reach reach = vmm::Reach::Mapped)
+      : region(reach, {GuestPhys(0x21000), 160 << 10}, 2), clock(TickRate(hertz), {nullptr, 2, 0}) {
+    FakeKernel::write_task(memory);
+    EXPECT_TRUE(table_.insert(kRecordedAt, region.layout().slots));
+    dispatcher.keep_one_order();
+    dispatcher.open();
+    const std::uint64_t now = host_tsc();
+    (void)clock.trap_time(now, now);  // shows that both TSCs are one
+  }
+
+  static constexpr GuestVirt kRecordedAt{kKernelBase + 0x1000};
+
+  /// A trap of the ring's CPU (2 * cpu, or 2 * cpu + 1 inside of a trap), whose first argument is
+  /// `id`.
+  std::uint64_t record(std::size_t ring, std::uint64_t id, std::uint64_t tsc = host_tsc()) {
+    shim_head head{};
+    head.address = kRecordedAt.raw();
+    head.tsc = tsc;
+    head.percpu = percpu_of(ring).raw();
+    head.cr3 = kRoot;
+    region.record(ring, head, box_of(id));
+    return tsc;
+  }
+  /// The same for one that waits.
+  static vmm::Trap trap(std::size_t ring, std::uint64_t id, std::uint64_t tsc = host_tsc()) {
+    vmm::Trap trap;
+    trap.address = kRecordedAt;
+    trap.tsc = tsc;
+    trap.percpu_base = percpu_of(ring);
+    trap.registers.cr3 = kRoot;
+    trap.registers.rsp = kKernelBase + kStack;
+    trap.registers.rdi = id;
+    return trap;
+  }
+  static GuestVirt percpu_of(std::size_t ring) {
+    return kernel_address(ring / 2 == 0 ? kPercpu0 : kPercpu1);
+  }
+  /// Passes until so many have fired. Broken code fails the test instead of hanging it.
+  testing::AssertionResult pass_until_fired(std::size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+    while (sink.seen.size() < count) {
+      (void)replay.pass();
+      if (std::chrono::steady_clock::now() > deadline) {
+        return testing::AssertionFailure() << sink.seen.size() << " of " << count << " fired";
+      }
+    }
+    return testing::AssertionSuccess();
+  }
+  /// Passes until nothing earlier than `tsc` can still be on its way out of a store buffer.
+  void pass_beyond(std::uint64_t tsc) {
+    const std::uint64_t time = clock.rate().nanoseconds(tsc) + kBeyondStoreBuffers;
+    while (clock.host_time(host_tsc()) < time) (void)replay.pass();
+    (void)replay.pass();
+  }
+  std::uint64_t capacity() const { return rings.capacity(); }
+
+  FakeMemory memory;
+  FakeKernel kernel;
+  WatchingSink sink;
+  vmm::PlainRegion region;
+
+ private:
+  static constexpr std::uint64_t kBeyondStoreBuffers = 40'000;  // ns, twice what the replay waits
+  static constexpr GuestVirt kHome{0xffffffff9f000000};
+  /// With what the clock of threads looks up when contexts are made.
+  static FakeKernel& with_run_queues(FakeKernel& kernel) {
+    auto& symbols = kernel.symbols_to_fill();
+    symbols.add_module({"vmlinux", GuestVirt(kKernelBase), 0x1000, 0},
+                       {{GuestVirt(0x100), 8, symbols.intern("runqueues"), 'D', 0}});
+    symbols.seal();
+    return kernel;
+  }
+  static shim_box box_of(std::uint64_t id) {
+    shim_box box{};
+    box.regs[SHIM_RDI] = id;
+    box.regs[SHIM_RSP] = kKernelBase + kStack;
+    box.task = kKernelBase + kTask;
+    std::memcpy(box.comm, "recorded", 9);
+    box.pid = 201;
+    box.tgid = 200;
+    box.start_time = 77'000;
+    return box;
+  }
+
+  vmm::ShimRegion shared_{region.memory(), region.layout().place, region.layout().bytes,
+                          region.layout().data};
+  vmm::ShimPresence presence_{shared_, region.layout(), kHome, vmm::PlainRegion::gate()};
+  vmm::ShimTable table_{shared_, presence_, region.layout()};
+  LinuxContexts contexts_{2, memory.memory(), with_run_queues(kernel)};
+
+ public:
+  GuestClock clock;
+  vmm::RecordRings rings{shared_, presence_, table_, region.layout(), kHome};
+  TrapDispatcher dispatcher{
+      kernel,
+      contexts_,
+      sink,
+      clock,
+      {.added = {{kRecordedAt, {.probe = kRecordedProbe, .plan = &kFunctionEntryArguments}}}}};
+  FakeShim shim;
+  Replay replay{shim, rings, dispatcher, clock};
+};
+
+inline std::vector<std::uint64_t> up_to(std::uint64_t count) {
+  std::vector<std::uint64_t> ids(count);
+  for (std::uint64_t n = 0; n < count; ++n) ids[n] = n;
+  return ids;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,129 @@
+#include "vmm/shim/record_rings.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <optional>
+
+#include "vmm/shim/trap_server.h"
+
+namespace ringside::vmm {
+namespace {
+
+MailboxCopy copy_of(std::span<const std::byte> record) {
+  MailboxCopy copy{};
+  std::memcpy(&copy.head, record.data(), sizeof copy.head);
+  std::memcpy(&copy.box, record.subspan(SHIM_RECORD_BOX).data(), SHIM_BOX_TRAP_BYTES);
+  return copy;
+}
+
+}  // namespace
+
+RecordRings::RecordRings(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
+                         const ShimLayout& layout, GuestVirt base)
+    : region_(region),
+      presence_(presence),
+      table_(table),
+      layout_(layout),
+      rings_(std::size_t{2} * layout.ring_count),
+      earlier_words_(layout.ring_count),
+      words_(layout.ring_count) {
+  for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
+    const std::array<std::uint64_t, 2> told{most(ring), base.wrapping_add(records_at(ring)).raw()};
+    static_assert(SHIM_RING_DATA == SHIM_RING_MOST + sizeof told[0]);
+    // Where it cannot be written the shim is gone, which look() finds.
+    (void)region_.write(words_at(ring) + SHIM_RING_MOST, std::as_bytes(std::span(told)));
+  }
+}
+
+bool RecordRings::look() {
+  const bool copied = presence_.state() == ShimState::There && !words_.empty() && copy_words();
+  for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
+    if (copied) {
+      note(ring);
+    } else {
+      rings_[ring].head = rings_[ring].tail;
+      rings_[ring].busy = false;
+    }
+  }
+  return copied;
+}
+
+/// Twice, for `busy` and then for `head`: a record that was being written at the first copy is
+/// either busy there or in the second. x86 keeps the guest's stores in order.
+bool RecordRings::copy_words() {
+  const GuestPhys at = region_.place().wrapping_add(layout_.rings);
+  const std::array<GuestMemory::Part, 2> parts = {
+      {{at, std::as_writable_bytes(std::span(earlier_words_))},
+       {at, std::as_writable_bytes(std::span(words_))}}};
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool first = region_.memory().read_each(std::span(parts).first(1));
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return first && region_.memory().read_each(std::span(parts).last(1));
+}
+
+/// A guest that claims more than a ring holds has forged the count, so nothing there is believed.
+void RecordRings::note(std::size_t ring) {
+  const auto words_of = [ring](const std::vector<shim_ring>& words) -> const shim_ring_words& {
+    const shim_ring& both = words[ring / 2];
+    return ring % 2 == 0 ? both.first : both.nested;
+  };
+  Ring& one = rings_[ring];
+  one.head = words_of(words_).head;
+  one.busy = words_of(earlier_words_).busy != 0;
+  if (one.head - one.tail <= most(ring) + 1) return;
+  reject(1);
+  give_back(ring, one.head);
+}
+
+std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out) {
+  Ring& one = rings_[ring];
+  std::size_t taken = 0;
+  while (taken < out.size() && one.head != one.tail) {
+    const std::uint64_t first = one.tail & most(ring);
+    const std::size_t count = std::min({waiting(ring), out.size() - taken, kAtOnce,
+                                        static_cast<std::size_t>(most(ring) + 1 - first)});
+    // As it is now, whatever was read ahead for a trap that is served just then.
+    const GuestMemory::Part part{
+        region_.place().wrapping_add(records_at(ring) + (first << SHIM_RECORD_SHIFT)),
+        std::as_writable_bytes(std::span(records_).first(count))};
+    if (!region_.memory().read_each(std::span(&part, 1))) return taken;
+    for (std::size_t n = 0; n < count; ++n) {
+      const MailboxCopy copy = copy_of(records_[n]);
+      if (copy.head.head == one.tail + n && table_.knows(GuestVirt(copy.head.address))) {
+        out[taken++] = trap_of(copy);
+      } else {
+        reject(1);
+      }
+    }
+    give_back(ring, one.tail + count);
+  }
+  return taken;
+}
+
+void RecordRings::give_back(std::size_t ring, std::uint64_t tail) {
+  std::uint64_t before = rings_[ring].tail;
+  rings_[ring].tail = tail;
+  // A guest that has changed the word itself has a ring that is full, or never is: its own harm.
+  if (!region_.replace(words_at(ring) + SHIM_RING_TAIL, before, tail)) reject(1);
+}
+
+bool RecordRings::is_any_busy() const {
+  for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
+    if (region_.load(words_at(ring) + SHIM_RING_BUSY) != 0) return true;
+  }
+  return false;
+}
+
+RecordRings::Counters RecordRings::counters() const {
+  Counters sum;
+  for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
+    sum.records += region_.load(words_at(ring) + SHIM_RING_HEAD);
+    sum.dropped += region_.load(words_at(ring) + SHIM_RING_DROPPED);
+    sum.late += region_.load(words_at(ring) + SHIM_RING_LATE);
+  }
+  sum.rejected = rejected_.load(std::memory_order_relaxed);
+  return sum;
+}
+
+}  // namespace ringside::vmm

@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "vmm/shim/fake_guest_for_tests.h"
+#include "vmm/shim/shim_layout.h"
+#include "vmm/shim/shim_remains.h"
+
+namespace ringside::vmm {
+namespace {
+
+using namespace shim_fakes;
+
+/// Each part ends where the next one begins, or before it, and the last one inside.
+void expect_parts_apart(const ShimLayout& layout) {
+  EXPECT_LE(SHIM_CODE_SIZE, layout.table);
+  EXPECT_LE(layout.table + std::uint64_t{8} * layout.table_entries, layout.slots);
+  EXPECT_LE(layout.slots + layout.slots_bytes, layout.data);
+  EXPECT_EQ(layout.data % layout.page_bytes, 0u);
+  EXPECT_LE(layout.data + SHIM_DATA_SIZE, layout.bytes);
+  if (layout.ring_count == 0) return;
+  EXPECT_GE(layout.rings, layout.data + SHIM_DATA_SIZE);
+  EXPECT_TRUE(layout.is_data(layout.rings));
+  EXPECT_GE(layout.ring_records, kFewestRecords);
+  EXPECT_EQ(layout.ring_records & (layout.ring_records - 1), 0u);
+  std::uint64_t end = layout.ring_at(layout.ring_count);
+  for (unsigned cpu = 0; cpu < layout.ring_count; ++cpu) {
+    EXPECT_EQ(layout.ring_at(cpu), layout.rings + std::uint64_t{SHIM_RING_SIZE} * cpu);
+    EXPECT_GE(layout.records_at(cpu), end) << cpu;
+    end = layout.records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * layout.ring_records;
+    EXPECT_GE(layout.nested_records_at(cpu), end) << cpu;
+    end = layout.nested_records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * kNestedRecords;
+  }
+  EXPECT_LE(end, layout.bytes);
+}
+
+TEST(ShimLayoutWithRings, PartsLieApartInPlacesOfAnySize) {
+  for (const std::uint64_t size : {64 * kMiB, 16 * kMiB, 15 * kMiB, kMiB, std::uint64_t{400} << 10,
+                                   std::uint64_t{100} << 10, kSmallestShimBytes}) {
+    for (const std::uint64_t at : {std::uint64_t{0x21000}, 32 * kMiB}) {
+      const auto without = layout_shim({GuestPhys(at), size});
+      ASSERT_TRUE(without);
+      for (std::uint32_t cpus = 1; cpus <= SHIM_MAILBOXES; ++cpus) {
+        const auto layout = layout_shim({GuestPhys(at), size}, cpus);
+        ASSERT_TRUE(layout);
+        EXPECT_EQ(layout->bytes, without->bytes) << "no more than without";
+        EXPECT_TRUE(layout->ring_count == cpus || layout->ring_count == 0);
+        expect_parts_apart(*layout);
+      }
+    }
+  }
+}
+
+TEST(ShimLayoutWithRings, HasNoneWhereTheyWouldBeTooSmall) {
+  const GuestMemory::Extent smallest{kPlace, kSmallestShimBytes};
+  const auto without = layout_shim(smallest), many = layout_shim(smallest, 8);
+  ASSERT_TRUE(without && many);
+
+  EXPECT_EQ(many->ring_count, 0u);
+  EXPECT_EQ(many->data, without->data) << "and no room is lost";
+  EXPECT_EQ(many->table_entries, without->table_entries);
+  EXPECT_EQ(layout_shim(kLow, 2)->ring_count, 2u);
+  EXPECT_EQ(layout_shim(kLow, 1000)->ring_count, 0u);
+}
+
+TEST(ShimLayoutWithRings, OfLargePagesLieInTheDatasOwn) {
+  const auto layout = layout_shim({kPlace, 16 * kMiB}, 4);
+  ASSERT_TRUE(layout);
+
+  EXPECT_EQ(layout->page_bytes, kShimLargePage);
+  EXPECT_EQ(layout->ring_count, 4u);
+  EXPECT_EQ(layout->ring_records, 1024u);
+  EXPECT_EQ(layout->slots_bytes, 10 * kMiB) << "as without";
+  EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, 1)->ring_records, 4096u);
+}
+
+ShimKernelFacts facts_for_rings() {
+  ShimKernelFacts with = facts();
+  with.task = ShimTaskFacts{0x1000, 0x10, 0x20, 0x24, 0x30};
+  with.cpu_number = 0x2000;
+  return with;
+}
+
+Result<std::unique_ptr<Shim>> install_with_rings(FakeGuest& guest, const ShimKernelFacts& with,
+                                                 std::uint32_t rings) {
+  PausedMachine paused = TRY(PausedMachine::pause(guest));
+  return Shim::install(paused, kLow, with, rings);
+}
+
+TEST(ShimWithRings, TellsTheGuestAllThatItNeedsForThem) {
+  FakeGuest guest;
+  const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+  ASSERT_TRUE(shim) << shim.error().message;
+
+  const shim_header header = header_at(guest, kLow.base);
+  EXPECT_EQ((*shim)->ring_count(), 2u);
+  EXPECT_EQ((*shim)->rings().size(), 4u);
+  EXPECT_EQ(header.rings, 2u);
+  EXPECT_EQ(header.cpu_number, 0x2000);
+  EXPECT_EQ(header.start_time, 0x30u);
+  EXPECT_EQ(header.ring_controls, header.data + SHIM_DATA_SIZE);
+  shim_ring ring;
+  std::memcpy(&ring, guest.ram().data() + kLow.base.raw() + (header.ring_controls - header.base),
+              sizeof ring);
+  EXPECT_EQ(ring.first.most + 1, (*shim)->rings().capacity());
+  EXPECT_EQ(ring.first.data, header.ring_controls + 2 * SHIM_RING_SIZE);
+}
+
+TEST(ShimWithRings, HasNoneWhereItCannotFindTheCpuOrTheTask) {
+  for (const bool knows_cpu : {false, true}) {
+    FakeGuest guest;
+    ShimKernelFacts with = facts_for_rings();
+    if (knows_cpu) {
+      with.task.reset();
+    } else {
+      with.cpu_number = 0;
+    }
+    const auto shim = install_with_rings(guest, with, 2);
+    ASSERT_TRUE(shim);
+
+    EXPECT_EQ((*shim)->ring_count(), 0u);
+    EXPECT_EQ(header_at(guest, kLow.base).rings, 0u);
+    EXPECT_EQ(header_at(guest, kLow.base).ring_controls, 0u);
+  }
+}
+
+TEST(ShimWithRings, IsFoundAndServesTheNextTracer) {
+  FakeGuest guest;
+  const auto before = image_of(guest);
+  {
+    const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+    ASSERT_TRUE(shim);
+    const auto slot = (*shim)->allocate_slot(8);
+    ASSERT_TRUE(slot && (*shim)->add_entry(kText, *slot));
+    ASSERT_TRUE((*shim)->record_at(std::array{kText}));
+    ASSERT_TRUE((*shim)->enable_entries(std::array{kText}));
+  }
+  const shim_header header = header_at(guest, kLow.base);
+  guest.put64(kLow.base.raw() + (header.ring_controls - header.base) + SHIM_RING_HEAD, 77);
+
+  const auto found = ShimRemains::find(guest.memory(), facts_for_rings());
+  ASSERT_TRUE(found && *found) << found.error().message;
+  const auto entries = (*found)->entries(guest.memory());
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].address, kText);
+  EXPECT_EQ(entries[0].slot, GuestVirt(header.slots)) << "without the bit";
+  auto machine = PausedMachine::pause(guest);
+  ASSERT_TRUE(machine && (*found)->give_gate_back(*machine));
+  const auto again = ShimRemains::find(guest.memory(), facts_for_rings());
+  ASSERT_TRUE(again && *again);
+  const auto shim = (*again)->take_over(*machine, facts_for_rings(), {});
+  ASSERT_TRUE(shim) << shim.error().message;
+
+  EXPECT_EQ((*shim)->ring_count(), 2u);
+  EXPECT_EQ((*shim)->rings().counters().records, 0u) << "they are empty";
+  EXPECT_TRUE((*shim)->rings().look());
+  ASSERT_TRUE((*shim)->retire(*machine) && (*shim)->remove(*machine));
+  EXPECT_TRUE(image_of(guest) == before);
+}
+
+TEST(ShimWithRings, IsRefusedWithAnotherCountThatItsPartsDoNotFit) {
+  FakeGuest guest;
+  ASSERT_TRUE(install_with_rings(guest, facts_for_rings(), 2));
+  const shim_header whole = header_at(guest, kLow.base);
+  for (const std::uint32_t rings : {0u, SHIM_MAILBOXES, SHIM_MAILBOXES + 1, ~0u}) {
+    shim_header changed = whole;
+    changed.rings = rings;
+    std::memcpy(guest.ram().data() + kLow.base.raw(), &changed, sizeof changed);
+    EXPECT_FALSE(ShimRemains::find(guest.memory(), facts_for_rings())) << rings;
+  }
+}
+
+}  // namespace
+}  // namespace ringside::vmm
