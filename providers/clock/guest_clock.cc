@@ -72,8 +72,11 @@ std::uint64_t GuestClock::moved_since(const Line& line, std::uint64_t guest) {
 
 /// Behind the estimate by a late look, or ahead of it because all looks so far were late, or
 /// because its TSC has gone on in stops: never ahead of what the first trap has shown.
-bool GuestClock::believes(const Line& line, std::uint64_t seen) const {
-  return static_cast<std::int64_t>(seen - line.offset) >= -believed_ &&
+bool GuestClock::believes(const Line& line, const Look& look) const {
+  const std::uint64_t seen = look.shows();
+  const bool waited = look.is_late == IsLate::ForAnyTime && look.before &&
+                      static_cast<std::int64_t>(look.shows_at_most() - line.offset) >= 0;
+  return (waited || static_cast<std::int64_t>(seen - line.offset) >= -believed_) &&
          static_cast<std::int64_t>(seen - line.believed) <= 0;
 }
 
@@ -85,8 +88,8 @@ bool GuestClock::agrees_again(std::uint64_t seen) {
 }
 
 std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc,
-                                    std::uint32_t vcpu) {
-  Look look{guest_tsc, host_tsc};
+                                    std::uint32_t vcpu, IsLate is_late) {
+  Look look{.guest_tsc = guest_tsc, .host = host_tsc, .is_late = is_late};
   if (vcpu < looked_.size()) {
     const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
     if (before != 0) look.before = before;
@@ -116,7 +119,7 @@ bool GuestClock::is_settled(const Line& line, const Look& look) const {
   if (stop_times_ != nullptr && stop_times_->version() != line.stops) return false;
   if (look.before && static_cast<std::int64_t>(look.shows_at_most() - line.most) < 0) return false;
   const std::uint64_t seen = look.shows();
-  return static_cast<std::int64_t>(seen - line.offset) <= 0 && believes(line, seen);
+  return static_cast<std::int64_t>(seen - line.offset) <= 0 && believes(line, look);
 }
 
 /// The time of a trap that has something to say about the line.
@@ -132,7 +135,7 @@ std::uint64_t GuestClock::learn(Look look) {
   if (line.trust == Trust::Unknown) {
     begin(line, look);
     line.base = seen;  // so the time line goes on where host_time() left it
-  } else if (believes(line, seen)) {
+  } else if (believes(line, look)) {
     agreeing_ = 0;
     if (line.base == line.offset) followed_ = look.host;
     improve(line, look);

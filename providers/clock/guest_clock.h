@@ -73,6 +73,10 @@ class GuestClock {
   /// So many traps, one after the other, show that the TSC was set.
   static constexpr unsigned kAgreeing = 3;
 
+  /// How late a look at a trap may be: a recorded one waits for any time, but not since before a
+  /// look that did not find it.
+  enum class IsLate : std::uint8_t { ForAWhile, ForAnyTime };
+
   /// The machine that the clock is for.
   struct Config {
     const vmm::StopTimes* stop_times = nullptr;  // null: it never stands still
@@ -91,11 +95,12 @@ class GuestClock {
   }
   /// The same for a trap whose vCPU stands still until the host has seen it. The vCPU's next trap
   /// comes after that.
-  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu);
+  std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu,
+                          IsLate is_late = IsLate::ForAWhile);
   /// The same for a trap that waited for nobody: at the host's TSC `before` it had not come yet.
   std::uint64_t recorded_time(std::uint64_t guest_tsc, std::uint64_t before,
                               std::uint64_t host_tsc) {
-    return time_of({guest_tsc, host_tsc, before});
+    return time_of({guest_tsc, host_tsc, before, IsLate::ForAnyTime});
   }
   /// The time of this vCPU's next trap, which is not before the last one that this or trap_time()
   /// has told.
@@ -157,7 +162,8 @@ class GuestClock {
   struct Look {
     std::uint64_t guest_tsc = 0, host = 0;
     std::optional<std::uint64_t> before{};  // the host's at the look at that vCPU's last one
-    std::uint64_t guest = 0;                // in the host's ticks
+    IsLate is_late = IsLate::ForAWhile;
+    std::uint64_t guest = 0;  // in the host's ticks
 
     std::uint64_t shows() const { return guest - host; }
     std::uint64_t shows_at_most() const { return guest - *before; }
@@ -190,7 +196,7 @@ class GuestClock {
   std::uint64_t time_of(Look look);
   std::uint64_t time_at(const Line& line, std::uint64_t ticks) const;
   static std::uint64_t moved_since(const Line& line, std::uint64_t guest);
-  bool believes(const Line& line, std::uint64_t seen) const;
+  bool believes(const Line& line, const Look& look) const;
   bool agrees_again(std::uint64_t seen);
   bool is_settled(const Line& line, const Look& look) const;
   std::uint64_t learn(Look look);

@@ -287,6 +287,19 @@ TEST(GuestClock, ARecordedTrapHasTheGuestsOwnTimeHoweverLateTheHostLooks) {
   EXPECT_EQ(clock.disbelieved(), 0u);
 }
 
+TEST(GuestClock, ARecordedTrapIsBelievedHoweverLongItWaited) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  const std::uint64_t first = clock.trap_time(1'000, kHost + 1'000, 0);
+
+  const std::uint64_t time = clock.recorded_time(3'000, kHost + 1'000, kHost + 60 * kOneSecond);
+
+  EXPECT_EQ(time - first, 2'000u);
+  EXPECT_EQ(clock.disbelieved(), 0u);
+  // But not one that says that it came before a look that did not find it.
+  clock.recorded_time(4'000, kHost + 60 * kOneSecond, kHost + 61 * kOneSecond);
+  EXPECT_EQ(clock.disbelieved(), 1u);
+}
+
 TEST(GuestClock, ARecordedTrapShowsHowLateTimesAreAtMost) {
   GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   clock.trap_time(10'000, kHost + 10'000);

@@ -98,7 +98,9 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
                                                   std::uint32_t cpu) {
   const dif::FireScope scope;
   const std::uint64_t tsc = host_tsc();
-  const std::uint64_t time = in_order(clock_.trap_time(trap.tsc, tsc, cpu), cpu);
+  const auto is_late =
+      is_in_one_order_ ? GuestClock::IsLate::ForAnyTime : GuestClock::IsLate::ForAWhile;
+  const std::uint64_t time = in_order(clock_.trap_time(trap.tsc, tsc, cpu, is_late), cpu);
   // A trap may have waited for all that was recorded before it.
   const auto ago = static_cast<std::int64_t>(is_in_one_order_ ? clock_.since(time, tsc) : 0);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc) - ago};

@@ -173,7 +173,7 @@ void Replay::catch_up() {
 
 void Replay::on_trap(const vmm::Trap& trap) {
   const std::lock_guard lock(lock_);
-  fire_all(clock_.trap_time(trap.tsc, host_tsc()),
+  fire_all(clock_.moment(host_tsc()),
            [&trap](const Recorded& recorded) { return recorded.trap.tsc < trap.tsc; });
   dispatcher_.on_trap(trap);
 }
