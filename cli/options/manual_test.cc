@@ -81,7 +81,7 @@ TEST(Manual, HasEveryVariableAndSubroutineOfD) {
   const std::string manual = page("ringside-d.7");
 
   std::set<std::string> names;
-#define DIF_BUILTIN(name, id, text, type) names.insert(text);
+#define DIF_BUILTIN(name, id, text, type, source) names.insert(text);
 #define DIF_SUBROUTINE(name, id, text, result, least, most, a1, a2, a3, changes, call, reason) \
   if (std::string_view(reason).empty()) names.insert(text);
 #include "dif/program/builtin.def"

@@ -72,7 +72,8 @@ struct Engine::State {
         plan(*plan_buffers(usable(wanted, vcpus), vcpus)),  // it lowers, so it does not fail
         firings(program.program(), plan.options, vcpus, std::move(share)),
         order_room(room_for_orders(program.program(), plan.options)),
-        memory(vcpu_memory() * vcpus * (switches() ? 2 : 1)) {
+        memory(vcpu_memory() * vcpus * (switches() ? 2 : 1)),
+        record_needs(program.program().clauses.size()) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
     const std::size_t size = std::min(vcpu_memory(), memory.bytes().size() / copies);
@@ -104,6 +105,13 @@ struct Engine::State {
     if (!switches()) keep_room(firings.enablings.end_reserve());
   }
 
+  /// A clause is often enabled on thousands of probes, and judged once.
+  const RecordNeeds& needs_of(const Ecb& ecb) {
+    std::optional<RecordNeeds>& known = record_needs[ecb.info.clause];
+    if (!known) known = dif::record_needs(*ecb.clause);
+    return *known;
+  }
+
   bool is_due(std::uint64_t now);
   void clean(std::uint32_t vcpu);
   void clean_own(std::uint32_t vcpu);
@@ -117,6 +125,7 @@ struct Engine::State {
   std::size_t order_room;  // of each principal buffer, beside its size
   LazyMemory memory;       // of all vCPUs' records
   std::vector<std::unique_ptr<VcpuState>> vcpu_states;
+  std::vector<std::optional<RecordNeeds>> record_needs;  // by clause, of those asked about
   std::atomic<unsigned> half = 0;
   std::atomic<std::uint64_t> cleaned = kNever;  // when, by the firings' time
 };
@@ -243,13 +252,13 @@ void Engine::mute_error_probe() {
   state_->firings.enablings.let_error_fire(false);
 }
 
-RecordNeeds Engine::record_needs(ProbeId probe) const {
+RecordNeeds Engine::record_needs(ProbeId probe) {
   const Enablings& enablings = state_->firings.enablings;
-  const auto needs_at = [&enablings](const EnabledProbe* enabled) {
+  const auto needs_at = [this, &enablings](const EnabledProbe* enabled) {
     RecordNeeds needs;
     if (enabled == nullptr) return needs;
     for (const std::uint32_t index : enabled->ecbs) {
-      needs |= dif::record_needs(*enablings.ecb(index).clause);
+      needs |= state_->needs_of(enablings.ecb(index));
     }
     return needs;
   };

@@ -85,9 +85,12 @@ constexpr std::size_t kGroups = 8;
 using Inet6 = std::array<std::byte, 2 * kGroups>;
 
 /// Text of bounded length without a heap. The longest one is an address of Infiniband: 59 bytes.
+/// put() beyond the end is ignored.
 class ShortText {
  public:
-  void put(char c) { text_[used_++] = c; }
+  void put(char c) {
+    if (used_ < text_.size()) text_[used_++] = c;
+  }
   void number(unsigned value, int base) {
     const auto done = std::to_chars(text_.data() + used_, text_.data() + text_.size(), value, base);
     used_ = static_cast<std::size_t>(done.ptr - text_.data());

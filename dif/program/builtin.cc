@@ -7,7 +7,8 @@ namespace ringside::dif {
 namespace {
 
 constexpr BuiltinInfo kBuiltins[] = {
-#define DIF_BUILTIN(name, id, text, type) {Builtin::name, text, BuiltinType::type},
+#define DIF_BUILTIN(name, id, text, type, source) \
+  {Builtin::name, text, BuiltinType::type, BuiltinSource::source},
 #include "dif/program/builtin.def"
 };
 

@@ -24,7 +24,7 @@ inline constexpr unsigned kMaxProbeArguments = 10;
 
 /// Scalar built-ins, for ldgs.
 enum class Builtin : std::uint16_t {
-#define DIF_BUILTIN(name, id, text, type) name = id,
+#define DIF_BUILTIN(name, id, text, type, source) name = id,
 #include "dif/program/builtin.def"
 };
 
@@ -48,6 +48,12 @@ enum class BuiltinType : std::uint8_t {
   String,
 };
 
+/// Where a variable's value comes from, which decides when it can be evaluated.
+enum class BuiltinSource : std::uint8_t {
+  Moment,  // what a trap's record holds, or nothing of the guest: later, too
+  Guest,   // the guest's memory and state: only while the vCPU stands still
+};
+
 enum class ArgumentKind : std::uint8_t {
   None,
   Integer,
@@ -62,6 +68,7 @@ struct BuiltinInfo {
   Builtin id;
   std::string_view name;
   BuiltinType type;
+  BuiltinSource source;
 };
 
 struct SubroutineInfo {

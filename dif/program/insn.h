@@ -26,6 +26,20 @@ constexpr bool is_branch(Opcode op) {
   return op >= Opcode::Ba && op <= Opcode::Bleu;
 }
 
+/// Where a load of memory may look.
+enum class LoadedMemory : std::uint8_t {
+  Guest,  // the guest's kernel, or D's own memory, as the address says
+  User,   // a process of the guest
+  Own,    // D's own memory
+};
+/// Empty: it loads no memory by its address.
+constexpr std::optional<LoadedMemory> loaded_memory(Opcode op) {
+  if (op >= Opcode::Ldsb && op <= Opcode::Ldx) return LoadedMemory::Guest;
+  if (op >= Opcode::Uldsb && op <= Opcode::Uldx) return LoadedMemory::User;
+  if (op >= Opcode::Rldsb && op <= Opcode::Rldx) return LoadedMemory::Own;
+  return std::nullopt;
+}
+
 /// The places of an instruction's operands. Fields that a form does not name must be zero.
 enum class Form : std::uint8_t {
   Rrr,            // r1, r2, rd

@@ -133,11 +133,9 @@ class RandomDif {
   unsigned pick_integer() { return pick(kIntegers); }
   /// Of memory that the opcode may use.
   unsigned pick_address(Opcode op) {
-    if (op >= Opcode::Uldsb && op <= Opcode::Uldx)
-      return kFirstUser + pick(kFirstHandle - kFirstUser);
-    if (op >= Opcode::Ldsb && op <= Opcode::Ldx) {
-      return kFirstKernel + pick(kIntegers - kFirstKernel);
-    }
+    const auto memory = loaded_memory(op);
+    if (memory == LoadedMemory::User) return kFirstUser + pick(kFirstHandle - kFirstUser);
+    if (memory == LoadedMemory::Guest) return kFirstKernel + pick(kIntegers - kFirstKernel);
     return kFirstHandle + pick(kIntegers - kFirstHandle);
   }
 

@@ -11,56 +11,13 @@
 #include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
 #include "dif/program/insn.h"
+#include "dif/verify/forward_walk.h"
 
 namespace ringside::dif {
 namespace {
 
 constexpr std::string_view kReads = "looks at the guest's memory";
 constexpr unsigned kAllArguments = (1U << kMaxProbeArguments) - 1;
-
-/// Whether a record holds all that the variable is made of.
-bool is_recorded(Builtin variable) {
-  switch (variable) {  // no default: -Wswitch names the variable we forgot
-    case Builtin::Curthread:
-    case Builtin::Timestamp:
-    case Builtin::Epid:
-    case Builtin::Id:
-    case Builtin::Arg0:
-    case Builtin::Arg1:
-    case Builtin::Arg2:
-    case Builtin::Arg3:
-    case Builtin::Arg4:
-    case Builtin::Arg5:
-    case Builtin::Arg6:
-    case Builtin::Arg7:
-    case Builtin::Arg8:
-    case Builtin::Arg9:
-    case Builtin::Probeprov:
-    case Builtin::Probemod:
-    case Builtin::Probefunc:
-    case Builtin::Probename:
-    case Builtin::Pid:
-    case Builtin::Tid:
-    case Builtin::Execname:
-    case Builtin::Threadname:
-    case Builtin::Walltimestamp:
-    case Builtin::Errno:
-    case Builtin::Cpu:
-    case Builtin::Vmname:
-    case Builtin::Vmid:
-    case Builtin::Vmpid: return true;
-    case Builtin::Vtimestamp:
-    case Builtin::Ipl:
-    case Builtin::Stackdepth:
-    case Builtin::Caller:
-    case Builtin::Ustackdepth:
-    case Builtin::Ucaller:
-    case Builtin::Ppid:
-    case Builtin::Uid:
-    case Builtin::Gid: return false;
-  }
-  return false;
-}
 
 bool looks_at_guest(const SubroutineInfo& subroutine) {
   return subroutine.changes != Changes::Nothing || subroutine.id == Subroutine::Progenyof ||
@@ -103,17 +60,15 @@ struct Known {
 
 class ObjectNeeds {
  public:
-  explicit ObjectNeeds(const Difo& difo) : difo_(difo), before_(difo.text.size() + 1) {}
+  explicit ObjectNeeds(const Difo& difo) : difo_(difo) {}
 
   RecordNeeds find() {
     if (difo_.destructive) prevent(0, "changes the guest");
     if (is_user_code(difo_.result.kind) || difo_.result.kind == ValueKind::KernelStack) {
       prevent(0, "follows a stack");
     }
-    before_.front() = Known();
-    for (std::size_t at = 0; at < difo_.text.size(); ++at) {
-      if (before_[at]) step(at, *before_[at]);
-    }
+    walk_forward(difo_, Known(),
+                 [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
     return std::move(needs_);
   }
 
@@ -130,39 +85,17 @@ class ObjectNeeds {
   void must_be_ours(std::size_t at, const Known& known, unsigned number) {
     if (!known.is_ours(number)) prevent(at, kReads);
   }
-  void lead_to(std::size_t at, const Known& known) {
-    if (before_[at]) {
-      before_[at]->meet(known);
-    } else {
-      before_[at] = known;
-    }
-  }
   bool is_by_reference(VariableScope scope, std::uint16_t id) const {
     const auto found = std::ranges::find_if(
         difo_.variables, [&](const Variable& one) { return one.scope == scope && one.id == id; });
     return found != difo_.variables.end() && dif::is_by_reference(found->type);
   }
 
-  void step(std::size_t at, Known known) {
-    const Insn in{difo_.text[at]};
-    if (in.op() == Opcode::Ret) {
-      if (dif::is_by_reference(difo_.result)) must_be_ours(at, known, in.rd());
-      return;
-    }
-    if (is_branch(in.op())) {
-      lead_to(in.label(), known);
-      if (in.op() == Opcode::Ba) return;
-    } else {
-      run(at, in, known);
-    }
-    lead_to(at + 1, known);
-  }
   void run(std::size_t at, Insn in, Known& known);
   void load_builtin(std::size_t at, Insn in, Known& known);
   void load_array(std::size_t at, Insn in, Known& known);
   void call(std::size_t at, Insn in, Known& known);
-  void load_variable(std::size_t at, VariableScope scope, Insn in, Known& known) {
-    (void)at;
+  void load_variable(VariableScope scope, Insn in, Known& known) const {
     known.set(in.rd(), is_by_reference(scope, in.index()));
   }
   void store_variable(std::size_t at, VariableScope scope, Insn in, const Known& known) {
@@ -171,8 +104,7 @@ class ObjectNeeds {
   }
 
   const Difo& difo_;
-  std::vector<std::optional<Known>> before_;  // by instruction; empty: nothing leads there
-  std::vector<bool> pushed_;                  // whether each value on the tuple stack is ours
+  std::vector<bool> pushed_;  // whether each value on the tuple stack is ours
   RecordNeeds needs_;
 };
 
@@ -186,20 +118,6 @@ void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Setx: return known.set(in.rd(), false, difo_.integers[in.index()]);
     case Opcode::Sets:
     case Opcode::Allocs: return known.set(in.rd(), true);
-    case Opcode::Ldsb:
-    case Opcode::Ldsh:
-    case Opcode::Ldsw:
-    case Opcode::Ldub:
-    case Opcode::Lduh:
-    case Opcode::Lduw:
-    case Opcode::Ldx: must_be_ours(at, known, in.r1()); return known.set(in.rd(), false);
-    case Opcode::Uldsb:
-    case Opcode::Uldsh:
-    case Opcode::Uldsw:
-    case Opcode::Uldub:
-    case Opcode::Ulduh:
-    case Opcode::Ulduw:
-    case Opcode::Uldx: prevent(at, kReads); return known.set(in.rd(), false);
     case Opcode::Copys: return must_be_ours(at, known, in.r1());
     case Opcode::Scmp:
       if (known.value(in.r1()) != 0) must_be_ours(at, known, in.r1());
@@ -209,10 +127,10 @@ void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Ldgs:
       if (in.index() < kFirstUserVariable) return load_builtin(at, in, known);
       [[fallthrough]];
-    case Opcode::Ldgaa: return load_variable(at, VariableScope::Global, in, known);
+    case Opcode::Ldgaa: return load_variable(VariableScope::Global, in, known);
     case Opcode::Ldts:
-    case Opcode::Ldtaa: return load_variable(at, VariableScope::Thread, in, known);
-    case Opcode::Ldls: return load_variable(at, VariableScope::Clause, in, known);
+    case Opcode::Ldtaa: return load_variable(VariableScope::Thread, in, known);
+    case Opcode::Ldls: return load_variable(VariableScope::Clause, in, known);
     case Opcode::Stgs:
     case Opcode::Stgaa: return store_variable(at, VariableScope::Global, in, known);
     case Opcode::Stts:
@@ -227,8 +145,14 @@ void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
       return;
     case Opcode::Flushts: return pushed_.clear();
     case Opcode::Call: return call(at, in, known);
+    case Opcode::Ret:
+      if (dif::is_by_reference(difo_.result)) must_be_ours(at, known, in.rd());
+      return;
     default: break;
   }
+  const auto memory = loaded_memory(in.op());
+  if (memory == LoadedMemory::Guest) must_be_ours(at, known, in.r1());
+  if (memory == LoadedMemory::User) prevent(at, kReads);
   const Form form = opcode_info(static_cast<std::uint8_t>(in.op()))->form;
   if (form == Form::Rrr || form == Form::Rr || form == Form::Load) known.set(in.rd(), false);
 }
@@ -236,7 +160,7 @@ void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
 void ObjectNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   const auto info = find_builtin(in.index());
   if (!info) return prevent(at, kReads);
-  if (!is_recorded(info->id)) prevent(at, kReads);
+  if (info->source != BuiltinSource::Moment) prevent(at, kReads);
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
     const unsigned n = in.index() - static_cast<unsigned>(Builtin::Arg0);
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);

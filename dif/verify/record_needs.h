@@ -2,10 +2,9 @@
 // time, and of the current task its address, name, ids and start time. A clause that looks at the
 // guest's memory, or changes the guest, has to be evaluated while the vCPU stands still.
 //
-// An object is judged by one walk over its instructions, as branches only lead forward. A load is
-// harmless where its address is of D's own memory: of a string constant, a variable, or what a
-// subroutine has made.
-// Used by the tracer, which lets probes record or wait. Fire context: no.
+// An object is judged by one walk over its instructions (forward_walk.h). A load is harmless where
+// its address is of D's own memory: of a string constant, a variable, or what a subroutine has
+// made. Used by the tracer, which lets probes record or wait. Fire context: no.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include "dif/program/builtin.h"
 #include "dif/program/insn.h"
+#include "dif/verify/forward_walk.h"
 
 namespace ringside::dif {
 namespace {
@@ -26,6 +27,18 @@ bool any_difo(const Program& program, Test test) {
   return found;
 }
 
+/// The registers that hold constants before an instruction, by bit; r0 is always 0.
+struct Constants {
+  unsigned registers = 1;
+
+  bool has(unsigned number) const { return (registers >> number % kRegisters & 1) != 0; }
+  void set(unsigned number, bool constant) {
+    const unsigned bit = 1U << number % kRegisters;
+    registers = (constant ? registers | bit : registers & ~bit) | 1;
+  }
+  void meet(const Constants& other) { registers &= other.registers; }
+};
+
 }  // namespace
 
 bool uses_kernel_stack(const Program& program) {
@@ -36,39 +49,17 @@ bool records_user_code(const Program& program) {
   return any_difo(program, [](const Difo& difo) { return is_user_code(difo.result.kind); });
 }
 
-/// All branches lead forward, so one pass sees every way to an instruction before it.
 bool returns_constant(const Difo& difo) {
-  // By instruction: the registers that hold constants there, whichever way led to it.
-  std::vector<unsigned> constants(difo.text.size(), ~0U);
-  std::vector<bool> reached(difo.text.size());
-  const auto lead_to = [&](std::size_t at, unsigned known) {
-    constants[at] &= known;
-    reached[at] = true;
-  };
-  lead_to(0, 1);  // r0 is always 0
-  std::size_t next = 0;
-  for (const std::uint32_t word : difo.text) {
-    const std::size_t here = next++;
-    if (!reached[here]) continue;
-    const Insn insn{word};
-    const Opcode op = insn.op();
-    const unsigned result = 1U << insn.rd() % kRegisters;
-    unsigned known = constants[here];
-    if (op == Opcode::Ret) {
-      if ((known & result) == 0) return false;
-      continue;
+  bool constant = !difo.text.empty();
+  walk_forward(difo, Constants(), [&constant](std::size_t, Insn in, Constants& known) {
+    if (in.op() == Opcode::Ret) {
+      constant = constant && known.has(in.rd());
+    } else if (!is_branch(in.op())) {
+      const bool copied = in.op() == Opcode::Mov && known.has(in.r1());
+      known.set(in.rd(), copied || in.op() == Opcode::Setx || in.op() == Opcode::Sets);
     }
-    if (is_branch(op)) {
-      lead_to(insn.label(), known);
-      if (op == Opcode::Ba) continue;
-    } else {
-      const bool copied = op == Opcode::Mov && (known >> insn.r1() % kRegisters & 1) != 0;
-      const bool constant = op == Opcode::Setx || op == Opcode::Sets || copied;
-      known = constant ? known | result : known & ~result;
-    }
-    lead_to(next, known | 1);
-  }
-  return true;
+  });
+  return constant;
 }
 
 }  // namespace ringside::dif

@@ -65,6 +65,12 @@ TEST(ReturnsConstant, WhereEachWayEndsInOne) {
   EXPECT_FALSE(returns_constant(builtin(Builtin::Execname)));
 }
 
+TEST(ReturnsConstant, ObjectsThatNoVerifierHasSeenLeadNowhere) {
+  EXPECT_FALSE(returns_constant(difo({})));
+  EXPECT_TRUE(returns_constant(difo({encode_branch(Opcode::Be, 0xff'ffff), encode_return(0)})));
+  EXPECT_TRUE(returns_constant(difo({encode(Opcode::Nop)})));
+}
+
 TEST(ReturnsConstant, ACopyIsOneWhereItsSourceIs) {
   const std::uint32_t set = encode_indexed(Opcode::Setx, 0, 1);
   const std::uint32_t load = encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Pid), 1);

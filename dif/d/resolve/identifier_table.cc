@@ -102,7 +102,7 @@ std::string similar_function(std::string_view name) {
 }
 
 void offer_variables(SimilarName& similar) {
-#define DIF_BUILTIN(name, id, text, type) \
+#define DIF_BUILTIN(name, id, text, type, source) \
   if (!std::string_view(text).starts_with("__")) similar.offer(text);
 #include "dif/program/builtin.def"
   for (const std::string_view array : {"args", "regs", "uregs"}) similar.offer(array);

@@ -31,8 +31,8 @@ std::string_view owner_of_cold_part(std::string_view name) {
   const auto at = name.rfind(kCold);
   if (at == std::string_view::npos) return {};
   const std::string_view tail = name.substr(at + kCold.size());
-  const bool numbered =
-      tail.starts_with('.') && tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  const bool numbered = tail.size() > 1 && tail[0] == '.' &&
+                        tail.find_first_not_of("0123456789", 1) == std::string_view::npos;
   return tail.empty() || numbered ? name.substr(0, at) : std::string_view{};
 }
 
