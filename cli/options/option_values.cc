@@ -111,11 +111,11 @@ tl::unexpected<Error> bad_value(View wanted) {
   return fail(ErrorCode::Usage, fmt::format("Invalid value for specified option: {}", wanted));
 }
 
-std::string one_of_text(std::initializer_list<View> words) {
+std::string one_of_text(std::span<const View> words) {
   std::string text = "one of ";
-  for (auto word = words.begin(); word != words.end(); ++word) {
-    if (word != words.begin()) text += word + 1 == words.end() ? " and " : ", ";
-    text += *word;
+  for (std::size_t n = 0; n < words.size(); ++n) {
+    if (n != 0) text += n + 1 == words.size() ? " and " : ", ";
+    text += words[n];
   }
   return text;
 }

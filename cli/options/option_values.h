@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "vmm/base/result.h"
@@ -32,9 +34,29 @@ Result<std::chrono::nanoseconds> parse_rate(std::string_view text);
 tl::unexpected<Error> bad_value(std::string_view wanted);
 
 /// "one of a, b and c".
-std::string one_of_text(std::initializer_list<std::string_view> words);
+std::string one_of_text(std::span<const std::string_view> words);
 /// An option that chooses between ways of which there is one here.
 Result<void> one_of(std::initializer_list<std::string_view> words, std::string_view value);
+
+/// A word that an option may have, and what it stands for.
+template <class T>
+struct Choice {
+  std::string_view word;
+  T meaning;
+};
+template <class T>
+Result<void> set_choice(T& chosen, std::string_view value,
+                        std::initializer_list<Choice<std::type_identity_t<T>>> choices) {
+  std::vector<std::string_view> words;
+  for (const auto& [word, meaning] : choices) {
+    if (word == value) {
+      chosen = meaning;
+      return {};
+    }
+    words.push_back(word);
+  }
+  return bad_value(one_of_text(words));
+}
 
 /// "", yes, no, 1, off...; words count in any case.
 Result<void> set_flag(bool& flag, std::string_view value);

@@ -45,16 +45,11 @@ Result<void> set_clean_rate(Settings& settings, View value) {
 }
 
 Result<void> set_buffer_policy(Settings& settings, View value) {
-  if (value == "switch") {
-    settings.engine.buffer_policy = dif::BufferPolicy::Switch;
-  } else if (value == "ring") {
-    settings.engine.buffer_policy = dif::BufferPolicy::Ring;
-  } else if (value == "fill") {
-    settings.engine.buffer_policy = dif::BufferPolicy::Fill;
-  } else {
-    return bad_value(one_of_text({"switch", "ring", "fill"}));
-  }
-  return {};
+  using dif::BufferPolicy;
+  return set_choice(settings.engine.buffer_policy, value,
+                    {{"switch", BufferPolicy::Switch},
+                     {"ring", BufferPolicy::Ring},
+                     {"fill", BufferPolicy::Fill}});
 }
 
 Result<void> set_buffer_resize(Settings& settings, View value) {
@@ -118,16 +113,11 @@ Result<void> set_preprocessor_arguments(Settings& settings, View value) {
 
 Result<void> set_conformance(Settings& settings, View value) {
   using Conformance = PreprocessorSettings::Conformance;
-  if (value == "a" || value == "t") {
-    settings.preprocessor.conformance = Conformance::Default;
-  } else if (value == "c") {
-    settings.preprocessor.conformance = Conformance::Strict;
-  } else if (value == "s") {
-    settings.preprocessor.conformance = Conformance::Traditional;
-  } else {
-    return bad_value(one_of_text({"a", "c", "s", "t"}));
-  }
-  return {};
+  return set_choice(settings.preprocessor.conformance, value,
+                    {{"a", Conformance::Default},
+                     {"c", Conformance::Strict},
+                     {"s", Conformance::Traditional},
+                     {"t", Conformance::Default}});
 }
 
 /// Where -c's process waits until tracing is on. It waits before its dynamic loader runs, whatever
@@ -163,40 +153,21 @@ Result<void> set_format(Settings& settings, View value) {
 }
 
 Result<void> set_channel(Settings& settings, View value) {
-  if (value == "auto") {
-    settings.channel = providers::Channel::Auto;
-  } else if (value == "spin") {
-    settings.channel = providers::Channel::Spin;
-  } else if (value == "exit") {
-    settings.channel = providers::Channel::Exit;
-  } else {
-    return bad_value(one_of_text({"auto", "spin", "exit"}));
-  }
-  return {};
+  using providers::Channel;
+  return set_choice(settings.channel, value,
+                    {{"auto", Channel::Auto}, {"spin", Channel::Spin}, {"exit", Channel::Exit}});
 }
 
 Result<void> set_recording(Settings& settings, View value) {
-  if (value == "auto") {
-    settings.recording = providers::Recording::Auto;
-  } else if (value == "yes") {
-    settings.recording = providers::Recording::Yes;
-  } else if (value == "no") {
-    settings.recording = providers::Recording::No;
-  } else {
-    return bad_value(one_of_text({"auto", "yes", "no"}));
-  }
-  return {};
+  using providers::Recording;
+  return set_choice(settings.recording, value,
+                    {{"auto", Recording::Auto}, {"yes", Recording::Yes}, {"no", Recording::No}});
 }
 
 Result<void> set_record_full(Settings& settings, View value) {
-  if (value == "wait") {
-    settings.record_full = providers::RecordFull::Wait;
-  } else if (value == "drop") {
-    settings.record_full = providers::RecordFull::Drop;
-  } else {
-    return bad_value(one_of_text({"wait", "drop"}));
-  }
-  return {};
+  using providers::RecordFull;
+  return set_choice(settings.record_full, value,
+                    {{"wait", RecordFull::Wait}, {"drop", RecordFull::Drop}});
 }
 
 /// "20000" or "20000/s" traps a second; "none" for no limit.
