@@ -19,7 +19,7 @@ MailboxCopy copy_of(std::span<const std::byte> record) {
 
 }  // namespace
 
-RecordRings::RecordRings(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
+RecordRings::RecordRings(ShimRegion& region, const ShimPresence& presence, const ShimTable& table,
                          const ShimLayout& layout, GuestVirt base)
     : region_(region),
       presence_(presence),

@@ -37,7 +37,7 @@ class RecordRings {
   };
 
   /// Writes what the guest has to know of its rings, which are empty.
-  RecordRings(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
+  RecordRings(ShimRegion& region, const ShimPresence& presence, const ShimTable& table,
               const ShimLayout& layout, GuestVirt base);
   RecordRings(const RecordRings&) = delete;
   RecordRings& operator=(const RecordRings&) = delete;
@@ -88,7 +88,7 @@ class RecordRings {
   void reject(std::uint64_t count) { rejected_.fetch_add(count, std::memory_order_relaxed); }
 
   ShimRegion& region_;
-  ShimPresence& presence_;
+  const ShimPresence& presence_;
   const ShimTable& table_;
   const ShimLayout layout_;
   std::vector<Ring> rings_;

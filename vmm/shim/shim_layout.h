@@ -34,6 +34,13 @@ constexpr GuestVirt trap_point_of_entry(std::uint64_t entry) {
   return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
 }
 
+/// The bit of an enabled entry whose trap point records. It lies in the slot's offset.
+inline constexpr std::uint64_t kEntryRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
+/// The offset of an entry's slot from the header; 0 where the entry is disabled.
+constexpr std::uint64_t slot_of_entry(std::uint64_t entry) {
+  return (entry & ~kEntryRecords) >> 32;
+}
+
 /// Where a shim lies in the guest's addresses, and the slots in it.
 struct ShimPlace {
   GuestVirt base{};

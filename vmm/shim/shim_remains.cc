@@ -16,8 +16,7 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr GuestPhys kLowEnd{0xa'0000};                         // of RAM in the first megabyte
-constexpr std::uint64_t kRegionEnds = std::uint64_t{1} << 32;  // offsets in table entries
+constexpr GuestPhys kLowEnd{0xa'0000};  // of RAM in the first megabyte
 
 tl::unexpected<Error> not_whole(std::string_view what) {
   return fail(ErrorCode::Unsupported,
@@ -184,7 +183,7 @@ std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) 
   const GuestPhys at = layout_.place.wrapping_add(layout_.table);
   if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return found;
   for (const std::uint64_t entry : table) {
-    const std::uint64_t offset = entry / kRegionEnds & ~(1u << SHIM_ENTRY_RECORDS_BIT);
+    const std::uint64_t offset = slot_of_entry(entry);
     const bool leads_to_slot =
         offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
     if (!leads_to_slot && offset != 0) continue;

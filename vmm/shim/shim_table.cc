@@ -75,7 +75,7 @@ Result<void> ShimTable::set_recording(std::span<const GuestVirt> addresses) {
       return fail(ErrorCode::Invalid,
                   fmt::format("{:#x} is no trap point, or in use already", address.raw()));
     }
-    entries_[*bucket].store(entry(*bucket) | kRecords, std::memory_order_release);
+    entries_[*bucket].store(entry(*bucket) | kEntryRecords, std::memory_order_release);
   }
   return {};
 }
@@ -146,7 +146,7 @@ std::optional<GuestVirt> ShimTable::trap_point_in(std::uint64_t slot_begin,
                                                   std::uint64_t slot_end) const {
   for (Bucket bucket = 0; bucket < layout_.table_entries; ++bucket) {
     const std::uint64_t one = entry(bucket);
-    const std::uint64_t slot = (one & ~kRecords) >> 32;
+    const std::uint64_t slot = slot_of_entry(one);
     if (slot >= slot_begin && slot < slot_end) return trap_point_of_entry(one);
   }
   return std::nullopt;

@@ -47,9 +47,6 @@ class ShimTable {
   std::optional<GuestVirt> trap_point_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;
 
  private:
-  /// As `enabled` entries have them.
-  static constexpr std::uint64_t kRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
-
   Bucket first_bucket(GuestVirt address) const;
   std::optional<Bucket> bucket_of(GuestVirt address) const;
   Result<void> change_slot(Bucket bucket, GuestVirt address, std::uint64_t slot_offset);
