@@ -261,8 +261,7 @@ std::uint64_t GuestClock::moment(std::uint64_t host_tsc) const {
 }
 
 std::uint64_t GuestClock::since(std::uint64_t time, std::uint64_t host_tsc) const {
-  const Line line = line_.read(lock_);
-  const std::uint64_t now = time_at(line, host_tsc + line.offset);
+  const std::uint64_t now = moment(host_tsc);
   return now > time ? now - time : 0;
 }
 

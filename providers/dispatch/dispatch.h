@@ -68,8 +68,6 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   void keep_one_order() { is_in_one_order_ = true; }
   /// The same for a trap that was recorded, whose vCPU has gone on. `now` is the host's TSC.
   void replay(const vmm::Trap& trap, std::uint64_t time, std::uint64_t now);
-  /// Which of the kernel's CPUs a trap came from; empty where it says what is none.
-  std::optional<std::uint32_t> cpu_of(const vmm::Trap& trap) const;
   DispatchCounters counters() const;
   /// On any thread.
   const TrapTally& tally() const { return tally_; }
@@ -80,6 +78,8 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   using AddressBindings = DispatchTable::AddressBindings;
 
   bool is_closed();
+  /// Which of the kernel's CPUs a trap came from; empty where it says what is none.
+  std::optional<std::uint32_t> cpu_of(const vmm::Trap& trap) const;
   std::uint64_t in_order(std::uint64_t time, std::uint32_t cpu);
   enum class AfterFiring : std::uint8_t { Resume, StandStill };
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);

@@ -100,10 +100,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   Result<void> arm() override {
     if (tracer_.table_.size() == 0) return {};
-    orphans_before_ = tracer_.orphans();
+    counters_before_ = tracer_.counters();
     displaced_before_ = tracer_.displaced();
-    dropped_before_ = tracer_.counters().dropped;
-    spoiled_before_ = tracer_.counters().spoiled;
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
     TRY(tracer_.points_.arm());
     began_ = true;
@@ -141,12 +139,13 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     const std::uint64_t forgotten =  // once: it goes on growing
         tracer_.displaced() - displaced_before_ + dispatcher_.counters().lost_returns;
     const vmm::ShimCounters counters = tracer_.counters();
-    const std::uint64_t dropped = counters.dropped - dropped_before_;
-    const std::uint64_t spoiled = counters.spoiled - spoiled_before_;
+    const std::uint64_t orphans = counters.orphans - counters_before_.orphans;
+    const std::uint64_t dropped = counters.dropped - counters_before_.dropped;
+    const std::uint64_t spoiled = counters.spoiled - counters_before_.spoiled;
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
             .recording = recording_places_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
-            .misses = tracer_.orphans() - orphans_before_ + forgotten + dropped + spoiled,
+            .misses = orphans + forgotten + dropped + spoiled,
             .dropped = dropped,
             .spoiled = spoiled,
             .forgotten = forgotten,
@@ -215,11 +214,11 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<std::string> obstacle_;        // recording_obstacle()
   std::uint64_t recording_places_ = 0;
   bool armed_ = false, began_ = false;
-  bool taken_ = false;              // a module waits for us
-  std::uint64_t armed_at_end_ = 0;  // how many places were, before disarm()
-  std::uint64_t jumps_at_end_ = 0;  // of those
-  std::uint64_t orphans_before_ = 0, displaced_before_ = 0, dropped_before_ = 0,
-                spoiled_before_ = 0;
+  bool taken_ = false;                  // a module waits for us
+  std::uint64_t armed_at_end_ = 0;      // how many places were, before disarm()
+  std::uint64_t jumps_at_end_ = 0;      // of those
+  vmm::ShimCounters counters_before_;   // when it was armed
+  std::uint64_t displaced_before_ = 0;  // the same
 };
 
 void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {

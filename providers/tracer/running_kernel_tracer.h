@@ -61,9 +61,6 @@ class RunningKernelTracer final : public KernelTracer {
  private:
   class Trace;
 
-  std::uint64_t orphans() const {
-    return shim_.installed() != nullptr ? shim_.installed()->counters().orphans : 0;
-  }
   vmm::ShimCounters counters() const {
     return shim_.installed() != nullptr ? shim_.installed()->counters() : vmm::ShimCounters();
   }
