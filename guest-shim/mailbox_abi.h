@@ -8,6 +8,8 @@
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *   table   table_entries of 8 bytes               read + execute; the host writes it
+ *           then, where there are rings,             the same
+ *           struct shim_fetch
  *   slots   displaced instructions; before each,   read + execute; the host writes them
  *           the bytes that its int3 or jump replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
@@ -28,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(16)
+#define SHIM_VERSION SHIM_U(17)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -56,8 +58,9 @@
  * trap inside of a trap (in an NMI or a machine check) finds the first one busy and takes the
  * second.
  *
- * `head` and `tail` count records and only grow. Record n lies at (n & most) << SHIM_RECORD_SHIFT.
- * It is a struct shim_head, whose `head` is n, and then SHIM_BOX_TRAP_BYTES of a struct shim_box.
+ * `head` and `tail` count records and only grow. Record n lies at (n & most) << record_shift. It is
+ * a struct shim_head, whose `head` is n, then SHIM_BOX_TRAP_BYTES of a struct shim_box, and then
+ * what its fetch list names.
  * The guest writes it, then `head`; the host copies it, then writes `tail`. A full ring drops the
  * trap and counts it, or lets it wait in a mailbox (`full_waits`). The guest reads its TSC while
  * `busy` is set. So once the host has seen `busy` clear, all that will come into the ring has a
@@ -65,30 +68,59 @@
 #define SHIM_RING_SHIFT 8
 #define SHIM_RING_SIZE SHIM_U(256) /* 1 << SHIM_RING_SHIFT */
 #define SHIM_RING_NESTED 128       /* the second ring of a CPU, in its struct shim_ring */
-#define SHIM_RECORD_SHIFT 8
-#define SHIM_RECORD_SIZE SHIM_U(256) /* 1 << SHIM_RECORD_SHIFT */
+#define SHIM_RECORD_SIZE SHIM_U(256) /* the least that a record may have */
 #define SHIM_RECORD_BOX 64           /* in a record, where its box begins */
+#define SHIM_REGISTER_RSP 4          /* of enum shim_register */
+#define SHIM_RECORD_LIST 248         /* the number of its fetch list; guest */
+#define SHIM_RECORD_RUNS 256         /* where its first run begins */
+
+/* Memory in records. A clause may need words of the guest's memory, which may have changed when it
+ * is evaluated. So a trap point may have a fetch list, and the guest copies what the list names
+ * into the record, as runs of words. A list is entries of struct shim_load, up to one without
+ * words. Each says where a run begins: at an offset from a word of the record itself. That may be a
+ * register, the task, or the first word of an earlier run, so a list can follow pointers.
+ *
+ * The guest looks every address up in its page tables, so no load can fault. It looks user
+ * addresses up in the tables that CR3 names, and all others in the kernel's. It reads a page at its
+ * address in the direct map (Documentation/arch/x86/x86_64/mm.rst), because another CPU may unmap
+ * the other address at any moment. Some pages are not in the direct map (memfd_secret, KFENCE), so
+ * that address is looked up, too. No frame outside `ram` is read: it could be a device. A run ends
+ * where a page cannot be read.
+ *
+ * A stack is copied whole, as its last entry, or not at all: a part of it would be a wrong stack. If
+ * the record has no room for it, or if the CPU is on another stack (an interrupt's), the trap is not
+ * recorded, but waits in a mailbox.
+ *
+ * The lists lie among the slots, where the guest cannot write. */
+#define SHIM_LISTS SHIM_U(128) /* number 0 is no list */
+#define SHIM_RAM_RANGES 16
+/* In `words`. */
+#define SHIM_LOAD_USER SHIM_U(0x8000)  /* the address is the process's */
+#define SHIM_LOAD_STACK SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
 
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
- * An entry is key | slot offset << 32, with the offset from the header; key 0 is empty. Entries are
+ * An entry is key | slot offset << 32, with the offset from the header, which has SHIM_SLOT_BITS;
+ * key 0 is empty. Entries are
  * never removed, because a search ends at an empty entry. An entry with slot offset 0 is disabled:
  * an int3 at its address is not ours, or not ours any more. If there is no int3, a trap that began
  * earlier resumes at the address itself. An entry is disabled until its int3 is written, and while
- * a jump of ours stands there. The highest bit of an enabled entry's offset says that the trap
- * point records. */
+ * a jump of ours stands there. The highest bit of an enabled entry says that the trap point records;
+ * the seven bits below it are the number of its fetch list. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
-#define SHIM_ENTRY_RECORDS_BIT 31 /* of the offset */
+#define SHIM_SLOT_BITS 24
+#define SHIM_ENTRY_RECORDS SHIM_U(0x80) /* of an entry's highest byte */
 
 /* A jump that stands in the text instead of an int3 leads into its record, among the slots. The
- * record is: the low half of the jump's address, the bytes of text that the jump replaced, and
- * then, where the jump leads,
+ * record is: the number of its fetch list (a byte), the low half of the jump's address, the bytes of
+ * text that the jump replaced, and then, where the jump leads,
  *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; the displaced instructions; a jump back
  * The return address of the call tells the shim which record it is. Where the trap point records
  * into a ring, the call leads to SHIM_RECORDING_JUMP_ENTRY. */
 #define SHIM_JUMP_BYTES 5
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
+#define SHIM_JUMP_LIST (SHIM_JUMP_ADDRESS + 1)
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
 #define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
@@ -125,6 +157,7 @@
 #define SHIM_HEADER_RINGS 132
 #define SHIM_HEADER_RING_CONTROLS 136
 #define SHIM_HEADER_START_TIME 144
+#define SHIM_HEADER_FETCH 152
 #define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -143,6 +176,23 @@
 #define SHIM_RING_TAIL 64
 #define SHIM_RING_MOST 72
 #define SHIM_RING_DATA 80
+#define SHIM_RING_RECORD_SHIFT 88
+#define SHIM_FETCH_ROOT 0
+#define SHIM_FETCH_DIRECT_MAP 8
+#define SHIM_FETCH_FRAMES 16
+#define SHIM_FETCH_TOP_SHIFT 24
+#define SHIM_FETCH_RAM_COUNT 28
+#define SHIM_FETCH_RAM 32
+#define SHIM_FETCH_LISTS 288
+#define SHIM_FETCH_TASK_STACK 800
+#define SHIM_FETCH_STACK_BYTES 804
+#define SHIM_LOAD_SOURCE 0
+#define SHIM_LOAD_WORDS 2
+#define SHIM_LOAD_OFFSET 4
+#define SHIM_LOAD_SIZE 8
+#define SHIM_RUN_ADDRESS 0
+#define SHIM_RUN_END 8
+#define SHIM_RUN_WORDS 16
 #define SHIM_HEAD_ANSWERED 8
 #define SHIM_HEAD_ADDRESS 16
 #define SHIM_HEAD_TSC 24
@@ -201,7 +251,40 @@ struct shim_header {
   uint32_t rings;         /* host: how many CPUs have rings; 0: no trap point records */
   uint64_t ring_controls; /* host: address of the first struct shim_ring */
   uint32_t start_time;    /* host: as pid and tgid, of when it was forked */
-  uint32_t unused[11];
+  uint32_t padding;
+  uint64_t fetch; /* host: address of struct shim_fetch, where there are rings */
+  uint32_t unused[8];
+};
+
+/* Guest-physical addresses from `begin` on, below `end`. */
+struct shim_ram {
+  uint64_t begin, end;
+};
+
+/* All host-written. */
+struct shim_fetch {
+  uint64_t root;       /* guest-physical address of the kernel's page tables (init_top_pgt) */
+  uint64_t direct_map; /* address at which the kernel maps all RAM in one piece */
+  uint64_t frames;     /* the bits of a page-table entry that are the address of a frame */
+  uint32_t top_shift;  /* of the bits of an address that the root is indexed by: 39, or 48 */
+  uint32_t ram_count;
+  struct shim_ram ram[SHIM_RAM_RANGES]; /* whole pages, by address */
+  uint32_t lists[SHIM_LISTS];           /* offsets from the header */
+  uint32_t task_stack;  /* offset in struct task_struct of its stack's lowest address */
+  uint32_t stack_bytes; /* of a task's stack */
+};
+
+/* One entry of a fetch list, host-written. */
+struct shim_load {
+  uint16_t source; /* the word of the record that the run's address is counted from; 0: none */
+  uint16_t words;  /* how many, and SHIM_LOAD_USER; 0: the list's end */
+  int32_t offset;  /* bytes; the sum is rounded down to a word */
+};
+
+/* A run, guest-written; then come its words, with room for all that its entry asks for. */
+struct shim_run {
+  uint64_t address; /* of its first word */
+  uint64_t end;     /* the address after the last word that was read */
 };
 
 /* Each writer has cache lines of its own, so that none of them slows down another. */
@@ -273,7 +356,8 @@ struct shim_ring_words {
   uint64_t tail; /* host: how many records it has copied */
   uint64_t most; /* host: how many fit, less one; they are a power of two */
   uint64_t data; /* host: address of the first record */
-  uint64_t host_line[5];
+  uint64_t record_shift; /* host: a record has 1 << this bytes */
+  uint64_t host_line[4];
 };
 struct shim_ring {
   struct shim_ring_words first, nested;
@@ -329,16 +413,40 @@ static_assert(offsetof(struct shim_header, ring_controls) == SHIM_HEADER_RING_CO
               "shim.S reads it");
 static_assert(offsetof(struct shim_header, start_time) == SHIM_HEADER_START_TIME,
               "shim.S reads it");
+static_assert(offsetof(struct shim_header, fetch) == SHIM_HEADER_FETCH, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, dropped) == SHIM_RING_DROPPED, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, busy) == SHIM_RING_BUSY, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, late) == SHIM_RING_LATE, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, tail) == SHIM_RING_TAIL, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, most) == SHIM_RING_MOST, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, data) == SHIM_RING_DATA, "shim.S reads it");
+static_assert(offsetof(struct shim_ring_words, record_shift) == SHIM_RING_RECORD_SHIFT,
+              "shim.S reads it");
 static_assert(offsetof(struct shim_ring, nested) == SHIM_RING_NESTED, "shim.S finds it");
 static_assert(sizeof(struct shim_ring) == SHIM_RING_SIZE, "shim.S makes an address of it");
 static_assert(1 << SHIM_RING_SHIFT == SHIM_RING_SIZE, "shim.S finds it by the CPU's number");
-static_assert(1 << SHIM_RECORD_SHIFT == SHIM_RECORD_SIZE, "shim.S finds it by its number");
+static_assert(SHIM_REGISTER_RSP == SHIM_RSP, "shim.S reads it");
+static_assert(SHIM_RECORD_BOX + SHIM_BOX_TRAP_BYTES == SHIM_RECORD_LIST, "behind the box");
+static_assert(SHIM_RECORD_LIST + 8 == SHIM_RECORD_RUNS && SHIM_RECORD_RUNS == SHIM_RECORD_SIZE,
+              "a record without a list has the least size");
+static_assert(offsetof(struct shim_fetch, root) == SHIM_FETCH_ROOT, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, direct_map) == SHIM_FETCH_DIRECT_MAP, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, frames) == SHIM_FETCH_FRAMES, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, top_shift) == SHIM_FETCH_TOP_SHIFT, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, ram_count) == SHIM_FETCH_RAM_COUNT, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, ram) == SHIM_FETCH_RAM, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, lists) == SHIM_FETCH_LISTS, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, task_stack) == SHIM_FETCH_TASK_STACK, "shim.S reads it");
+static_assert(offsetof(struct shim_fetch, stack_bytes) == SHIM_FETCH_STACK_BYTES,
+              "shim.S reads it");
+static_assert(sizeof(struct shim_ram) == 16, "shim.S steps by it");
+static_assert(offsetof(struct shim_load, source) == SHIM_LOAD_SOURCE, "shim.S reads it");
+static_assert(offsetof(struct shim_load, words) == SHIM_LOAD_WORDS, "shim.S reads it");
+static_assert(offsetof(struct shim_load, offset) == SHIM_LOAD_OFFSET, "shim.S reads it");
+static_assert(sizeof(struct shim_load) == SHIM_LOAD_SIZE, "shim.S steps by it");
+static_assert(offsetof(struct shim_run, address) == SHIM_RUN_ADDRESS, "shim.S writes it");
+static_assert(offsetof(struct shim_run, end) == SHIM_RUN_END, "shim.S writes it");
+static_assert(sizeof(struct shim_run) == SHIM_RUN_WORDS, "shim.S writes the words behind it");
 static_assert(SHIM_RECORD_BOX == SHIM_HEAD_SIZE, "a record is a head and a box");
 static_assert(SHIM_RECORD_BOX + SHIM_BOX_TRAP_BYTES <= SHIM_RECORD_SIZE, "all of it fits");
 static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");

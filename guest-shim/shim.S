@@ -8,8 +8,8 @@
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may
  * nest and then use another mailbox.
- * Uses up to 56 bytes of the trapped stack, or 112 of the one that a jump came with; touches only
- * rax, rcx, rdx, rbx, rsi, rdi, r8 (restored), no FPU state, no string instructions (so the
+ * Uses up to 168 bytes of the trapped stack, or 224 of the one that a jump came with; touches only
+ * rax, rcx, rdx, rbx, rsi, rdi, r8 to r13 (restored), no FPU state, no string instructions (so the
  * direction flag does not matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
@@ -55,6 +55,19 @@
   add DATA, \reg
   .endm
 
+/* Those that `fetch` has saved. */
+  .macro restore_fetchers
+  pop %r13
+  pop %r12
+  pop %r11
+  pop %r10
+  pop %r9
+  pop %r8
+  pop %rdi
+  pop %rsi
+  pop %rcx
+  .endm
+
   .globl shim_base
 shim_base:
   .long SHIM_MAGIC
@@ -84,6 +97,7 @@ jump_begun:
   mov %rax, FRAME_RSP(%rsp)
   movq $0, FRAME_CS(%rsp)
   jnc find_mailbox
+  movzbl -SHIM_JUMP_LIST(%rcx), %eax
   jmp find_ring
 
   .globl shim_entry
@@ -113,12 +127,15 @@ look_up:
   jne other_key
   shr $32, %rdx
   jz disabled
+  mov %edx, %eax
+  shr $SHIM_SLOT_BITS, %eax
+  and $((1 << SHIM_SLOT_BITS) - 1), %edx
   lea shim_base(%rip), %rbx
-  btr $SHIM_ENTRY_RECORDS_BIT, %edx
-  lea (%rbx,%rdx), %rdx
+  add %rbx, %rdx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
   mov %rcx, %rdx
-  jc find_ring
+  xor $SHIM_ENTRY_RECORDS, %al
+  jns find_ring
 
   /* Claim a mailbox, for the address in rdx. Low ones first, so that the host need not look at all
    * of them. */
@@ -315,9 +332,13 @@ late:
   incq SHIM_BOXES + SHIM_BOX_LATE(%rdx)
   jmp release
 
-  /* A record in the ring of this CPU, for the address in rdx. Nobody else writes these words: what
-   * interrupts us between two instructions here leaves them as they were, but for `head`. */
+  /* A record in the ring of this CPU, for the address in rdx, by the fetch list in eax. Nobody else
+   * writes these words: what interrupts us between two instructions here leaves them as they were,
+   * but for `head`. */
 find_ring:
+  shl $32, %rax
+  mov %edx, %edx
+  or %rax, %rdx /* both in one register: few are free, and an address's high half is all ones */
   movslq shim_base + SHIM_HEADER_CPU_NUMBER(%rip), %rax
   mov %gs:(%rax), %ebx
   cmp shim_base + SHIM_HEADER_RINGS(%rip), %ebx
@@ -342,13 +363,21 @@ ring_found:
   cmp SHIM_RING_MOST(%rbx), %rcx
   ja ring_full
   and SHIM_RING_MOST(%rbx), %rax
-  shl $SHIM_RECORD_SHIFT, %rax
+  mov SHIM_RING_RECORD_SHIFT(%rbx), %ecx
+  shl %cl, %rax
   add SHIM_RING_DATA(%rbx), %rax
   lea 1(%rbx), %rcx
   mov %rax, %rbx
-  mov %rdx, SHIM_HEAD_ADDRESS(%rbx)
+  movslq %edx, %rax
+  mov %rax, SHIM_HEAD_ADDRESS(%rbx)
+  shr $32, %rdx
+  mov %rdx, SHIM_RECORD_LIST(%rbx)
   jmp fill
 publish_record:
+  mov SHIM_RECORD_LIST(%rbx), %eax
+  test %eax, %eax
+  jnz fetch
+fetched:
   dec %rcx
   mov SHIM_RING_HEAD(%rcx), %rax
   mov %rax, (%rbx)
@@ -363,10 +392,189 @@ late_record:
 ring_full:
   movb $0, SHIM_RING_BUSY(%rbx)
   mov DATA, %rax
+  movslq %edx, %rdx
   cmpl $0, SHIM_CONTROL_FULL_WAITS(%rax)
   jne find_mailbox
   incq SHIM_RING_DROPPED(%rbx)
   jmp resume
+
+  /* Copies what the list in eax names into the record at rbx. rsi: the entry, rdi: its run, r8:
+   * struct shim_fetch, r9: how many words are left, r10: where the next one goes, r11: its address,
+   * r12 and r13: free. */
+fetch:
+  push %rcx
+  push %rsi
+  push %rdi
+  push %r8
+  push %r9
+  push %r10
+  push %r11
+  push %r12
+  push %r13
+  mov shim_base + SHIM_HEADER_FETCH(%rip), %r8
+  mov SHIM_FETCH_LISTS(%r8,%rax,4), %eax
+  lea shim_base(%rip), %rsi
+  add %rax, %rsi
+  lea SHIM_RECORD_RUNS(%rbx), %rdi
+next_load:
+  movzwl SHIM_LOAD_WORDS(%rsi), %r9d
+  test %r9d, %r9d
+  jz all_loaded
+  btr $14, %r9d /* SHIM_LOAD_STACK */
+  jc load_stack
+  movzwl SHIM_LOAD_SOURCE(%rsi), %eax
+  movslq SHIM_LOAD_OFFSET(%rsi), %r11
+  add $SHIM_LOAD_SIZE, %rsi
+  test %eax, %eax
+  jz source_added
+  add (%rbx,%rax,8), %r11
+source_added:
+  and $-8, %r11
+  lea SHIM_RUN_WORDS(%rdi), %r10
+  mov %r11, SHIM_RUN_ADDRESS(%rdi)
+  movq $0, (%r10) /* what a later entry finds, should this one fail */
+  /* Addresses of the process are in the lower half, all others in the upper one. */
+  mov %r11, %rax
+  shr $63, %rax
+  btr $15, %r9d
+  adc $0, %eax
+  cmp $1, %eax
+  jne run_ends
+new_page:
+  call find_page
+  jc run_ends
+copy_word:
+  mov (%rax), %rdx
+  mov %rdx, (%r10)
+  add $8, %rax
+  add $8, %r10
+  add $8, %r11
+  dec %r9d
+  jz run_ends
+  test $(SHIM_PAGE - 1), %r11d
+  jnz copy_word
+  jmp new_page
+run_ends:
+  mov %r11, SHIM_RUN_END(%rdi)
+  lea (%r10,%r9,8), %rdi
+  jmp next_load
+all_loaded:
+  restore_fetchers
+  jmp fetched
+
+load_stack:
+  mov SHIM_RECORD_BOX + SHIM_BOX_TASK(%rbx), %rdx
+  test %rdx, %rdx
+  jns does_not_fit
+  mov SHIM_FETCH_TASK_STACK(%r8), %eax
+  mov (%rdx,%rax), %rdx
+  mov SHIM_RECORD_BOX + 8 * SHIM_REGISTER_RSP(%rbx), %r11
+  and $-8, %r11
+  mov %r11, %rax
+  sub %rdx, %rax
+  mov SHIM_FETCH_STACK_BYTES(%r8), %edx
+  sub %rax, %rdx /* to its end */
+  jbe does_not_fit
+  shr $3, %rdx
+  cmp %r9, %rdx
+  ja does_not_fit
+  mov %edx, %r9d
+  add $SHIM_LOAD_SIZE, %rsi
+  lea SHIM_RUN_WORDS(%rdi), %r10
+  mov %r11, SHIM_RUN_ADDRESS(%rdi)
+  jmp new_page
+does_not_fit:
+  restore_fetchers
+  dec %rcx
+  mov SHIM_HEAD_ADDRESS(%rbx), %rdx
+  movb $0, SHIM_RING_BUSY(%rcx)
+  jmp find_mailbox
+
+  /* rax: where the word at r11 lies in the direct map; the carry flag: nowhere that can be read. */
+find_page:
+  mov %r11, %rax
+  mov SHIM_FETCH_ROOT(%r8), %rdx
+  test %r11, %r11
+  js find_in_kernel
+  mov %cr3, %rdx
+find_in_kernel:
+  call walk
+  jc not_found
+  cmp %r11, %rax
+  je page_found
+  push %rax
+  mov SHIM_FETCH_ROOT(%r8), %rdx
+  call walk
+  pop %rdx
+  jc not_found
+  cmp %rax, %rdx
+  jne not_found
+page_found:
+  clc
+  ret
+
+  /* The same for the address in rax, by the page tables whose root is in rdx. */
+walk:
+  mov SHIM_FETCH_TOP_SHIFT(%r8), %ecx
+  mov %rax, %r12
+  add $8, %ecx
+  sar %cl, %r12 /* 0 or -1, or no CPU would take it */
+  inc %r12
+  cmp $1, %r12
+  ja not_found
+  sub $8, %ecx
+walk_down:
+  and SHIM_FETCH_FRAMES(%r8), %rdx
+  call find_frame
+  jc not_found
+  mov %rax, %r12
+  shr %cl, %r12
+  and $511, %r12d
+  mov (%rdx,%r12,8), %rdx
+  test $1, %dl /* present */
+  jz not_found
+  cmp $12, %ecx
+  je leaf
+  test $0x80, %dl /* a large page */
+  jnz leaf
+  sub $9, %ecx
+  jmp walk_down
+leaf:
+  cmp $30, %ecx
+  ja not_found
+  mov $1, %r12d
+  shl %cl, %r12
+  dec %r12
+  and %r12, %rax
+  not %r12
+  and SHIM_FETCH_FRAMES(%r8), %rdx
+  and %r12, %rdx
+  or %rax, %rdx
+  call find_frame
+  mov %rdx, %rax
+  ret
+
+  /* Makes of the guest-physical address in rdx the one in the direct map; the carry flag: it is not
+   * in RAM. */
+find_frame:
+  mov SHIM_FETCH_RAM_COUNT(%r8), %r12d
+  lea SHIM_FETCH_RAM(%r8), %r13
+next_range:
+  dec %r12d
+  js not_found
+  cmp (%r13), %rdx
+  jb not_found
+  cmp 8(%r13), %rdx
+  jb frame_found
+  add $16, %r13
+  jmp next_range
+frame_found:
+  add SHIM_FETCH_DIRECT_MAP(%r8), %rdx
+  clc
+  ret
+not_found:
+  stc
+  ret
 
 next_box:
   sub $SHIM_HEAD_SIZE, %rbx

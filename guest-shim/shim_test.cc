@@ -10,10 +10,12 @@
 #include <x86intrin.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <random>
 #include <thread>
 #include <vector>
@@ -194,6 +196,7 @@ constexpr std::uint32_t kEntries = 24'999;
 constexpr std::size_t kTable = SHIM_CODE_SIZE, kSlots = kTable + 0x32000, kData = kSlots + 0x1000;
 constexpr std::size_t kRings = kData + SHIM_DATA_SIZE, kCpus = 2;
 constexpr std::uint64_t kMost = 3;  // records of a ring, less one
+constexpr unsigned kShift = 8;      // of a record's size
 constexpr std::size_t kRecords = kRings + kCpus * SHIM_RING_SIZE;
 constexpr std::size_t kRegion = kRecords + kCpus * 2 * (kMost + 1) * SHIM_RECORD_SIZE;
 static_assert(kTable + kEntries * 8 <= kSlots);
@@ -237,6 +240,7 @@ class ShimCode : public testing::Test {
     header().table_entries = kEntries;
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
     replace({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90});
+    replace({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90});
     replace({0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xcc});
     rings = {};
     add_entry(kAddress);
@@ -295,6 +299,7 @@ class ShimCode : public testing::Test {
   /// From now on trap() comes by a jump at this address, through a record behind the slot.
   void come_by_jump(std::uint64_t address) {
     unsigned char* record = region_ + kSlots + 0x100;
+    *record++ = list_;
     std::memcpy(record, &address, 4);
     const unsigned char code[] = {0x9c, 0x90, 0xe8, 0, 0, 0, 0, 0x9d};
     unsigned char* entry = record + 4 + SHIM_JUMP_BYTES;
@@ -311,6 +316,7 @@ class ShimCode : public testing::Test {
   void trap(std::uint64_t address = kAddress) {
     std::mt19937_64 random(7);
     for (auto& value : shim_test_in) value = random();
+    for (const auto& [number, value] : registers_) shim_test_in[number] = value;
     constexpr std::uint64_t kStatusFlags = 0x8d5, kDirection = 0x400;
     shim_test_in[16] = (shim_test_in[16] & kStatusFlags) | kDirection | 0x202;
     shim_test_in[4] = (address_of(stack_ + sizeof stack_ / 2)) & ~std::uint64_t{15};
@@ -345,6 +351,8 @@ class ShimCode : public testing::Test {
   }
 
   bool by_jump_ = false, records_ = false;
+  unsigned char list_ = 0;                      // what a jump's record names
+  std::map<unsigned, std::uint64_t> registers_;  // those that are not random
   unsigned char* region_ = nullptr;
   std::uint64_t percpu_ = 0xffff888012340000;
   alignas(16) unsigned char stack_[4096] = {};
@@ -437,10 +445,11 @@ class RecordingShim : public ShimCode {
     header().ring_controls = address_of(region_ + kRings);
     for (unsigned n = 0; n < 2 * kCpus; ++n) {
       ring(n).most = kMost;
+      ring(n).record_shift = kShift;
       ring(n).data = address_of(region_ + kRecords + n * (kMost + 1) * SHIM_RECORD_SIZE);
     }
     std::replace(table(), table() + kEntries, kAddress | std::uint64_t{kSlots} << 32,
-                 kAddress | (std::uint64_t{kSlots} | 1U << SHIM_ENTRY_RECORDS_BIT) << 32);
+                 kAddress | (std::uint64_t{kSlots} | SHIM_ENTRY_RECORDS << SHIM_SLOT_BITS) << 32);
     records_ = true;
   }
   void TearDown() override {
@@ -600,6 +609,379 @@ TEST_F(RecordingShim, CountsATrapOfACpuWithoutARing) {
   expect_resumed();
   EXPECT_EQ(control().overflows, 1u);
   EXPECT_EQ(ring(2).head + ring(0).head, 0u);
+}
+
+/// A guest's RAM, which the test's own process has as its direct map, and page tables in it. The
+/// kernel's tables have the root kKernelRoot; the process's have 0, as CR3 reads here.
+class GuestRam {
+ public:
+  static constexpr std::uint64_t kBytes = 16 << 20, kPage = 4096, kKernelRoot = kPage;
+  static constexpr std::uint64_t kPresent = 1, kLarge = 0x80;
+
+  explicit GuestRam(unsigned levels) : levels_(levels) {
+    void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    bytes_ = static_cast<unsigned char*>(mapped);
+  }
+  ~GuestRam() { munmap(bytes_, kBytes); }
+  GuestRam(const GuestRam&) = delete;
+  GuestRam& operator=(const GuestRam&) = delete;
+
+  std::uint64_t direct_map() const { return address_of(bytes_); }
+  std::uint64_t& word(std::uint64_t physical) const {
+    return *reinterpret_cast<std::uint64_t*>(bytes_ + physical);
+  }
+  /// The entry that maps the address, in a page of 1 << `shift` bytes; tables are made on the way.
+  std::uint64_t& entry(std::uint64_t root, std::uint64_t at, unsigned shift) {
+    std::uint64_t table = root;
+    for (unsigned level = 12 + 9 * (levels_ - 1);; level -= 9) {
+      std::uint64_t& found = word(table + 8 * (at >> level & 511));
+      if (level == shift) return found;
+      if (found == 0) found = (next_table_ += kPage) | kPresent | extra_bits;
+      table = found & kFrames;
+    }
+  }
+  void map(std::uint64_t root, std::uint64_t at, std::uint64_t physical, unsigned shift = 12) {
+    entry(root, at, shift) = physical | kPresent | extra_bits | (shift == 12 ? 0 : kLarge);
+  }
+  /// In the process's tables or the kernel's, and in the direct map.
+  void map_both(std::uint64_t root, std::uint64_t at, std::uint64_t physical) {
+    map(root, at, physical);
+    map(kKernelRoot, direct_map() + physical, physical);
+  }
+  shim_fetch facts() const {
+    shim_fetch facts{};
+    facts.root = kKernelRoot;
+    facts.direct_map = direct_map();
+    facts.frames = kFrames;
+    facts.top_shift = 12 + 9 * (levels_ - 1);
+    facts.ram_count = 2;
+    facts.ram[0] = {0, kBytes / 2};
+    facts.ram[1] = {kBytes / 2 + 0x10000, kBytes};
+    return facts;
+  }
+
+  std::uint64_t extra_bits = 0;  // of each entry
+
+ private:
+  static constexpr std::uint64_t kFrames = 0x0007'ffff'ffff'f000;
+  const unsigned levels_;
+  unsigned char* bytes_ = nullptr;
+  std::uint64_t next_table_ = 0x20000;
+};
+
+/// The trap point of RecordingShim with fetch list 5, in a guest of four or five levels.
+class FetchingShim : public RecordingShim, public testing::WithParamInterface<unsigned> {
+ protected:
+  static constexpr std::uint64_t kProcess = 0, kKernel = GuestRam::kKernelRoot;
+  static constexpr std::uint64_t kAt = 0xffffc90000123000, kFrame = 0x400000;
+  static constexpr std::uint64_t kUserAt = 0x00007f0000456000, kUserFrame = 0x401000;
+  static constexpr unsigned kNumber = 5, kRecordShift = 10;
+  static constexpr std::uint16_t kRdi = 8 + SHIM_RDI;
+
+  void SetUp() override {
+    RecordingShim::SetUp();
+    facts() = ram_.facts();
+    facts().lists[kNumber] = kSlots + 0x200;
+    header().fetch = address_of(region_ + kSlots + 0x400);
+    ring(2).record_shift = kRecordShift;
+    ring(2).data = address_of(records_of_two_.data());
+    std::uint64_t& entry = *std::find_if(table(), table() + kEntries, [](std::uint64_t one) {
+      return one != 0 && static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(kAddress);
+    });
+    entry |= std::uint64_t{kNumber} << (32 + SHIM_SLOT_BITS);
+    list_ = kNumber;
+    for (unsigned n = 0; n < 512; ++n) ram_.word(kFrame + 8 * n) = 1000 + n;
+    for (unsigned n = 0; n < 512; ++n) ram_.word(kUserFrame + 8 * n) = 2000 + n;
+    registers_[SHIM_RDI] = kAt;
+  }
+  shim_fetch& facts() { return *reinterpret_cast<shim_fetch*>(region_ + kSlots + 0x400); }
+  void fetch(std::vector<shim_load> loads) {
+    loads.push_back({});
+    std::memcpy(region_ + kSlots + 0x200, loads.data(), loads.size() * sizeof loads[0]);
+    trap();
+    expect_resumed();
+    ASSERT_EQ(ring(2).busy, 0u);
+  }
+  /// Of the record that was written last: `offset` bytes behind where the first run begins.
+  std::uint64_t written(std::size_t offset) {
+    const std::uint64_t record = (ring(2).head - 1) & kMost;
+    std::uint64_t word = 0;
+    std::memcpy(&word,
+                records_of_two_.data() + (record << kRecordShift) + SHIM_RECORD_RUNS + offset, 8);
+    return word;
+  }
+  void expect_run(std::size_t offset, std::uint64_t at, std::vector<std::uint64_t> words) {
+    EXPECT_EQ(written(offset), at);
+    EXPECT_EQ(written(offset + 8), at + 8 * words.size());
+    for (std::size_t n = 0; n < words.size(); ++n) {
+      EXPECT_EQ(written(offset + 16 + 8 * n), words[n]) << n;
+    }
+  }
+  void expect_nothing_from(std::uint64_t at, std::uint16_t words = 1) {
+    registers_[SHIM_RDI] = at;
+    fetch({{kRdi, words, 0}});
+    expect_run(0, at, {});
+    EXPECT_EQ(written(16), 0u);
+  }
+
+  GuestRam ram_{GetParam()};
+  alignas(16) std::array<unsigned char, (kMost + 1) << kRecordShift> records_of_two_{};
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, FetchingShim, testing::Values(4, 5));
+
+TEST_P(FetchingShim, CopiesWordsAtAnAddressOfTheKernels) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  fetch({{kRdi, 3, 0x10}});
+  expect_run(0, kAt + 0x10, {1002, 1003, 1004});
+  const auto& head = *reinterpret_cast<const shim_head*>(records_of_two_.data());
+  EXPECT_EQ(head.address, kAddress);
+  EXPECT_EQ(head.head, 0u);
+}
+
+TEST_P(FetchingShim, DoesTheSameForAJump) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  come_by_jump(kAddress);
+  fetch({{kRdi, 1, 0x10}});
+  expect_run(0, kAt + 0x10, {1002});
+}
+
+TEST_P(FetchingShim, BeginsAtTheWordThatHasTheAddress) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  fetch({{kRdi, 2, 0x0f}});
+  expect_run(0, kAt + 0x08, {1001, 1002});
+}
+
+TEST_P(FetchingShim, FollowsPointers) {
+  constexpr std::uint64_t kOther = 0xffffc90000777000, kOtherFrame = 0x402000;
+  ram_.map_both(kKernel, kAt, kFrame);
+  ram_.map_both(kKernel, kOther, kOtherFrame);
+  ram_.word(kFrame + 0x18) = kOther + 0x100;
+  ram_.word(kOtherFrame + 0xf8) = 77;
+  fetch({{kRdi, 2, 0x18}, {SHIM_RECORD_RUNS / 8 + 2, 1, -8}});
+  expect_run(0, kAt + 0x18, {kOther + 0x100, 1004});
+  expect_run(32, kOther + 0xf8, {77});
+}
+
+TEST_P(FetchingShim, FollowsNoPointerThatCouldNotBeRead) {
+  std::memset(records_of_two_.data(), 0xff, records_of_two_.size());
+  fetch({{kRdi, 1, 0x18}, {SHIM_RECORD_RUNS / 8 + 2, 1, 8}});
+  expect_run(0, kAt + 0x18, {});
+  expect_run(24, 8, {});
+}
+
+TEST_P(FetchingShim, TakesAnAddressWithoutASource) {
+  constexpr std::uint64_t kVariable = 0xffffffff82001000;
+  ram_.map_both(kKernel, kVariable, kFrame);
+  fetch({{0, 1, static_cast<std::int32_t>(kVariable + 0x40)}});
+  expect_run(0, kVariable + 0x40, {1008});
+}
+
+TEST_P(FetchingShim, LooksTheProcesssAddressesUpInItsOwnTables) {
+  ram_.map_both(kProcess, kUserAt, kUserFrame);
+  registers_[SHIM_RDI] = kUserAt;
+  fetch({{kRdi, 2 | SHIM_LOAD_USER, 8}});
+  expect_run(0, kUserAt + 8, {2001, 2002});
+}
+
+TEST_P(FetchingShim, TakesNoAddressOfTheProcesssForTheKernelsNorTheOtherWayRound) {
+  ram_.map_both(kProcess, kUserAt, kUserFrame);
+  ram_.map_both(kKernel, kUserAt, kUserFrame);
+  ram_.map_both(kKernel, kAt, kFrame);
+  expect_nothing_from(kUserAt);
+  expect_nothing_from(kAt, 1 | SHIM_LOAD_USER);
+}
+
+TEST_P(FetchingShim, LooksEachPageUpAndEndsWhereOneIsMissing) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  ram_.map_both(kKernel, kAt + 0x1000, kUserFrame);
+  fetch({{kRdi, 4, 0xff0}});
+  expect_run(0, kAt + 0xff0, {1510, 1511, 2000, 2001});
+  ram_.entry(kKernel, kAt + 0x1000, 12) = 0;
+  fetch({{kRdi, 4, 0xff0}, {kRdi, 1, 0}});
+  expect_run(0, kAt + 0xff0, {1510, 1511});
+  expect_run(48, kAt, {1000});
+}
+
+TEST_P(FetchingShim, ReadsLargePages) {
+  for (const unsigned shift : {21, 30}) {
+    const std::uint64_t at = 0xffff888040000000 + 0x400000;
+    ram_.entry(kKernel, at, 30) = 0;
+    ram_.map(kKernel, at, shift == 30 ? 0 : kFrame, shift);
+    ram_.map(kKernel, ram_.direct_map() + kFrame, kFrame);
+    registers_[SHIM_RDI] = at;
+    fetch({{kRdi, 1, 0x20}});
+    expect_run(0, at + 0x20, {1004});
+  }
+}
+
+TEST_P(FetchingShim, ReadsTheDirectMapItselfByOneLook) {
+  const std::uint64_t at = ram_.direct_map() + kUserFrame;
+  ram_.map(kProcess, at, kUserFrame);
+  registers_[SHIM_RDI] = at;
+  fetch({{kRdi, 1 | SHIM_LOAD_USER, 0x10}});
+  expect_run(0, at + 0x10, {2002});
+}
+
+TEST_P(FetchingShim, ReadsNoPageThatIsNotInTheDirectMap) {
+  ram_.map(kKernel, kAt, kFrame);
+  expect_nothing_from(kAt);
+  ram_.map(kKernel, ram_.direct_map() + kFrame, kFrame + 0x1000);
+  expect_nothing_from(kAt);
+  ram_.map(kKernel, ram_.direct_map() + kFrame, kFrame);
+  fetch({{kRdi, 1, 0}});
+  expect_run(0, kAt, {1000});
+}
+
+TEST_P(FetchingShim, ReadsNothingThatIsNotRam) {
+  constexpr std::uint64_t kHole = GuestRam::kBytes / 2;
+  ram_.map_both(kKernel, kAt, kHole);
+  expect_nothing_from(kAt);
+  ram_.map_both(kKernel, kAt, GuestRam::kBytes);
+  expect_nothing_from(kAt);
+  ram_.map_both(kKernel, kAt, kHole + 0x10000);
+  ram_.word(kHole + 0x10000) = 5;
+  fetch({{kRdi, 1, 0}});
+  expect_run(0, kAt, {5});
+  ram_.entry(kKernel, kAt, 21) = kHole | GuestRam::kPresent;
+  expect_nothing_from(kAt);
+}
+
+TEST_P(FetchingShim, ReadsNothingWhereTablesAreMissingOrWrong) {
+  for (const unsigned shift : {12, 21, 30, 39}) {
+    ram_.map_both(kKernel, kAt, kFrame);
+    std::uint64_t& entry = ram_.entry(kKernel, kAt, shift);
+    const std::uint64_t before = entry;
+    entry = before & ~GuestRam::kPresent;
+    expect_nothing_from(kAt);
+    if (shift == 39) {
+      entry = before | GuestRam::kLarge;
+      expect_nothing_from(kAt);
+    }
+    entry = before;
+  }
+}
+
+TEST_P(FetchingShim, ReadsNothingAtAnAddressThatNoCpuWouldTake) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  const std::uint64_t beyond = std::uint64_t{1} << (GetParam() == 4 ? 48 : 57);
+  expect_nothing_from(kAt ^ beyond);
+  ram_.map_both(kProcess, kUserAt, kUserFrame);
+  expect_nothing_from(kUserAt ^ beyond, 1 | SHIM_LOAD_USER);
+}
+
+TEST_P(FetchingShim, LeavesOutTheBitThatSaysEncrypted) {
+  ram_.extra_bits = std::uint64_t{1} << 51;
+  ram_.map_both(kKernel, kAt, kFrame);
+  fetch({{kRdi, 1, 0}});
+  expect_run(0, kAt, {1000});
+}
+
+/// The same, whose list is the stack of a task. A frame of the guest is all of that stack.
+class StackShim : public FetchingShim {
+ protected:
+  static constexpr std::uint64_t kStackBytes = 0x1000, kTaskStack = 0x700;
+  static constexpr std::uint16_t kRoom = 64;  // words
+
+  void SetUp() override {
+    FetchingShim::SetUp();
+    tasks_.describe(header());
+    replace({0x48, 0x85, 0xc0, 0x79}, {0x48, 0x85, 0xc0, 0x70});
+    replace({0x48, 0x85, 0xd2, 0x79}, {0x48, 0x85, 0xd2, 0x70});
+    facts().task_stack = kTaskStack;
+    facts().stack_bytes = kStackBytes;
+    set_stack(page());
+    ram_.map_both(kProcess, page(), kFrame);
+  }
+  /// The page that the test's own stack pointer is in at the trap.
+  std::uint64_t page() const { return stack_pointer() & ~(GuestRam::kPage - 1); }
+  std::uint64_t stack_pointer() const {
+    return address_of(stack_ + sizeof stack_ / 2) & ~std::uint64_t{15};
+  }
+  std::uint64_t words_to_end() const { return (page() + kStackBytes - stack_pointer()) / 8; }
+  void set_stack(std::uint64_t address) {
+    std::memcpy(reinterpret_cast<void*>(tasks_.address() + kTaskStack), &address, sizeof address);
+  }
+  void set_list(std::uint16_t room) {
+    const std::array<shim_load, 3> list = {
+        {{0, 1, 0}, {0, static_cast<std::uint16_t>(room | SHIM_LOAD_STACK), 0}, {}}};
+    std::memcpy(region_ + kSlots + 0x200, list.data(), sizeof list);
+  }
+  void expect_waits(std::uint16_t room) {
+    set_list(room);
+    const std::uint64_t claims = head(0).head / SHIM_CLAIM;
+    trap_with([&] {
+      wait_until_raised(0);
+      EXPECT_EQ(head(0).address, kAddress);
+      EXPECT_EQ(ring(2).busy, 0u);
+      answer(0);
+    });
+    expect_resumed();
+    EXPECT_EQ(head(0).head / SHIM_CLAIM, claims + 1);
+    EXPECT_EQ(ring(2).head, 0u) << "not recorded";
+    EXPECT_EQ(ring(2).dropped, 0u);
+    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+  }
+
+  const Tasks tasks_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, StackShim, testing::Values(4, 5));
+
+TEST_P(StackShim, CopiesAllOfIt) {
+  const auto words = static_cast<std::uint16_t>(words_to_end());
+  for (const bool jumps : {false, true}) {
+    if (jumps) come_by_jump(kAddress);
+    set_list(words);
+    trap();
+    expect_resumed();
+    const std::uint64_t first = 1000 + (stack_pointer() - page()) / 8;
+    std::vector<std::uint64_t> all(words);
+    for (std::uint64_t n = 0; n < words; ++n) all[n] = first + n;
+    expect_run(24, stack_pointer(), all);
+  }
+  EXPECT_EQ(ring(2).head, 2u);
+  EXPECT_EQ(head(0).head, 0u) << "no mailbox";
+}
+
+TEST_P(StackShim, WaitsWhereItHasNoRoom) {
+  const auto words = static_cast<std::uint16_t>(words_to_end());
+  expect_waits(words - 1);
+  come_by_jump(kAddress);
+  expect_waits(0);
+}
+
+TEST_P(StackShim, WaitsOnAnotherStack) {
+  for (const std::uint64_t stack : {stack_pointer() + 8, stack_pointer() - kStackBytes,
+                                    stack_pointer() - 2 * kStackBytes, std::uint64_t{0}}) {
+    set_stack(stack);
+    expect_waits(0x1ff);
+  }
+}
+
+TEST_P(StackShim, CopiesItFromItsLowestAddressOn) {
+  set_stack(stack_pointer());
+  facts().stack_bytes = 16;
+  set_list(2);
+  trap();
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 1u);
+  EXPECT_EQ(written(24 + 8), stack_pointer() + 16);
+}
+
+TEST_P(FetchingShim, WritesNoRunsWithoutAList) {
+  facts().lists[kNumber] = 0xffffffff;  // it would fault
+  std::memset(records_of_two_.data(), 0xff, records_of_two_.size());
+  std::uint64_t* const entry = std::find_if(table(), table() + kEntries, [](std::uint64_t one) {
+    return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(kAddress);
+  });
+  *entry &= ~(std::uint64_t{kNumber} << (32 + SHIM_SLOT_BITS));
+  trap();
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 1u);
+  EXPECT_EQ(written(0), ~std::uint64_t{0});
 }
 
 TEST_F(ShimCode, ReadsNothingOfATaskThatIsNone) {

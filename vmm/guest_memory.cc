@@ -172,6 +172,14 @@ std::vector<GuestMemory::Extent> GuestMemory::present_extents() const {
   return extents;
 }
 
+std::vector<GuestMemory::Extent> GuestMemory::extents() const {
+  std::vector<Extent> all;
+  for (const Backing& backing : backings_) {
+    add_extent(all, backing.base, backing.size, 0, backing.size);
+  }
+  return all;
+}
+
 std::uint64_t GuestMemory::size() const {
   std::uint64_t total = 0;
   for (const Backing& backing : backings_) total += backing.size;

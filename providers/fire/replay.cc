@@ -28,9 +28,11 @@ Replay::Replay(vmm::Mailboxes& shim, vmm::RecordRings& rings, TrapDispatcher& di
       dispatcher_(dispatcher),
       clock_(clock),
       queues_(rings.size()),
-      taken_(kAtOnce) {
+      taken_(kAtOnce),
+      taken_runs_(kAtOnce) {
   for (Queue& queue : queues_) {
     queue.recorded.resize(rings.capacity());
+    queue.runs.resize(rings.capacity() * rings.run_bytes());
     queue.quiet = host_tsc();  // the shim is not active yet
   }
   held_.reserve(rings.size() + 1);
@@ -57,7 +59,11 @@ void Replay::take(std::size_t ring, std::uint64_t looked) {
   const std::size_t capacity = queue.recorded.size();
   while (rings_.waiting(ring) != 0 && queue.count < capacity) {
     const std::size_t room = std::min(kAtOnce, capacity - queue.count);
-    const std::size_t taken = rings_.take(ring, std::span(taken_).first(room));
+    for (std::size_t n = 0; n < room; ++n) {
+      const std::size_t place = (queue.first + queue.count + n) % capacity;
+      taken_runs_[n] = queue.runs.data() + place * rings_.run_bytes();
+    }
+    const std::size_t taken = rings_.take(ring, std::span(taken_).first(room), taken_runs_);
     for (std::size_t n = 0; n < taken; ++n) {
       queue.last_tsc = taken_[n].tsc;
       queue.last_time =

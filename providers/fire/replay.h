@@ -66,6 +66,7 @@ class Replay final : public vmm::TrapSink {
   /// round.
   struct Queue {
     std::vector<Recorded> recorded;
+    std::vector<std::byte> runs;  // what the records copied, by their places in `recorded`
     std::size_t first = 0, count = 0;
     std::uint64_t last_time = 0, last_tsc = 0;  // of the last one that was copied
     /// The host's TSC when its CPU was last seen not to write and all was copied.
@@ -96,6 +97,7 @@ class Replay final : public vmm::TrapSink {
   BriefLock lock_;  // for all that follows
   std::vector<Queue> queues_;
   std::vector<vmm::Trap> taken_;
+  std::vector<std::byte*> taken_runs_;  // where the runs of each go
   // Of the last look.
   std::uint64_t horizon_ = 0;  // no trap that comes later is before this time, but in those:
   std::vector<Held> held_;

@@ -335,7 +335,7 @@ TEST(Replay, ACpusTimesNeverRunBackwards) {
   std::mt19937_64 random(3);
   std::uint64_t id = 0;
   for (unsigned round = 0; round < 200; ++round) {
-    for (std::uint64_t n = random() % (vmm::kNestedRecords + 1); n != 0; --n) {
+    for (std::uint64_t n = random() % (vmm::ShimLayout::nested_records() + 1); n != 0; --n) {
       guest.record(random() % 4, id++, host_tsc() - random() % 50'000);
     }
     switch (random() % 4) {

@@ -37,8 +37,8 @@ class DeferredShim final : public vmm::TrapTable {
     return TRY(shim())->add_entry(address, slot);
   }
   std::uint32_t ring_count() const override { return shim_ ? shim_->ring_count() : 0; }
-  Result<void> record_at(std::span<const GuestVirt> addresses) override {
-    return TRY(shim())->record_at(addresses);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) override {
+    return TRY(shim())->record_at(addresses, list);
   }
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return TRY(shim())->enable_entries(addresses);

@@ -40,16 +40,18 @@ Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
 
 /// Records take what int3s will hardly want: with half of the room used, all more are int3s.
 std::optional<Jump> DisplacedCode::make_record(GuestVirt address, const JumpRun& run,
-                                               bool records) {
+                                               std::optional<std::uint8_t> recording) {
   const auto jump_entry = shim_.jump_entry();
   if (!jump_entry || is_kexec_site(address) || is_search(address)) return std::nullopt;
   const std::size_t size = vmm::JumpRecord::kBytes + run.displaced_size();
   if (shim_.slot_room() < shim_.place().slots_bytes / 2 + size) return std::nullopt;
   const auto place = shim_.allocate_slot(size);
   if (!place) return std::nullopt;
-  Jump jump{
-      .run = run, .record = Kernel::AddressRange::of(*place, size), .code = {}, .records = records};
-  const vmm::JumpRecord record{.address = address, .replaced = {}, .records = records};
+  Jump jump{.run = run,
+            .record = Kernel::AddressRange::of(*place, size),
+            .code = {},
+            .recording = recording};
+  const vmm::JumpRecord record{.address = address, .replaced = {}, .recording = recording};
   if (!write_record(jump, record, *jump_entry)) return std::nullopt;
   return jump;
 }

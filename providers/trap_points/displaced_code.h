@@ -22,7 +22,7 @@ struct Jump {
   JumpRun run;
   guest_linux::Kernel::AddressRange record;
   vmm::JumpBytes code;   // the jump itself
-  bool records = false;  // its traps go into rings
+  std::optional<std::uint8_t> recording{};  // its traps go into rings, by this fetch list
 
   std::span<const std::byte> replaced() const { return run.code().first(code.size()); }
 };
@@ -42,8 +42,9 @@ class DisplacedCode {
   Result<GuestVirt> make_slot(const ProbeSite& site);
   /// A new record for a jump at `address`. Empty where there is none for it: out of reach, no room
   /// left, or a slot there has code of its own.
-  /// `records`: into rings (TrapTable::record_at()).
-  std::optional<Jump> make_record(GuestVirt address, const JumpRun& run, bool records);
+  /// `recording`: into rings, by this fetch list (TrapTable::record_at()).
+  std::optional<Jump> make_record(GuestVirt address, const JumpRun& run,
+                                  std::optional<std::uint8_t> recording);
 
   /// The addresses to which vCPUs and tasks in slots and records will return. Such a return may
   /// lead to the instruction after a displaced one, which a new jump is about to cover. Error:

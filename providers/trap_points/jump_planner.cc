@@ -56,11 +56,11 @@ const Jump* JumpPlanner::jump_for(const TrapPoint& point) {
   const auto run = runs_.find(point.site);
   if (!run) return nullptr;
   // Somebody may be in that one: it is never another one's.
-  if (before != nullptr && before->records == point.records &&
+  if (before != nullptr && before->recording == point.recording &&
       std::ranges::equal(before->run.code(), run->code())) {
     return before;
   }
-  const auto jump = parts_.displaced.make_record(point.address(), *run, point.records);
+  const auto jump = parts_.displaced.make_record(point.address(), *run, point.recording);
   return jump ? &jumps_.emplace_back(*jump) : nullptr;
 }
 

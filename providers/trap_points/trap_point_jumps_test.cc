@@ -243,7 +243,7 @@ class RecordingJumps : public Jumps {
     vmm::JumpRecord::Bytes bytes{shim_.replaced.at(place.wrapping_add(1))};
     std::copy_n(shim_.slots.at(place.wrapping_add(1)).begin(), bytes.size() - 1, bytes.begin() + 1);
     const auto record = vmm::JumpRecord::decode(bytes, place, *shim_.jump_entry());
-    return record ? std::optional(record->records) : std::nullopt;
+    return record ? std::optional(record->recording.has_value()) : std::nullopt;
   }
 };
 

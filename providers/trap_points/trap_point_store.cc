@@ -51,7 +51,7 @@ Result<void> TrapPointStore::revive(TrapPoint& point, const ProbeSite& site) {
   point.site = site;
   point.users = 0;
   point.jump_is_known = false;
-  point.records = false;
+  point.recording.reset();
   point.stage = Stage::Prepared;
   return {};
 }
@@ -81,10 +81,11 @@ void TrapPointStore::release(GuestVirt address) {
   if (id && points_[*id].users > 0) --points_[*id].users;
 }
 
-Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses) {
-  TRY(shim_.record_at(addresses));
+Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses,
+                                       std::uint8_t list) {
+  TRY(shim_.record_at(addresses, list));
   for (const GuestVirt address : addresses) {
-    if (const auto id = index_.find(address)) points_[*id].records = true;
+    if (const auto id = index_.find(address)) points_[*id].recording = list;
   }
   return {};
 }

@@ -59,7 +59,7 @@ struct TrapPoint {
   ProbeSite site;
   GuestVirt slot;
   std::uint32_t users = 0;
-  bool records = false;                        // its traps go into rings
+  std::optional<std::uint8_t> recording{};     // its traps go into rings, by this fetch list
   bool jump_is_known = false;                  // whether one may stand here was found out
   bool is_in_table = false;                    // the shim's: its entry is enabled
   std::atomic<Stage> stage = Stage::Prepared;  // changed by the fire thread, too
@@ -82,7 +82,7 @@ class TrapPointStore final : public OriginalText::ReplacedText {
   Result<Id> add(const ProbeSite& site);
   void release(GuestVirt address);
   /// TrapPointTable::record_at().
-  Result<void> record_at(std::span<const GuestVirt> addresses);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list);
   std::size_t size() const { return points_.size(); }
   const TrapPoint& operator[](Id id) const { return points_[id]; }
   std::optional<Id> find(GuestVirt address) const { return index_.find(address); }

@@ -56,7 +56,7 @@ class TrapPointTable {
   void release(GuestVirt address);
   /// Traps at these trap points go into the rings of their CPUs and wait for nobody
   /// (vmm/shim/record_rings.h). Before they are armed. Unsupported where there are no rings.
-  Result<void> record_at(std::span<const GuestVirt> addresses);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0);
   /// Whether there is a trap point at `address` whose text the guest has changed.
   bool is_dropped(GuestVirt address) const;
   /// The place where the guest starts another kernel (kexec). Empty for a kernel that cannot; an

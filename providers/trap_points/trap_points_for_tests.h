@@ -103,8 +103,8 @@ class FakeShim : public vmm::TrapTable {
     known[address] = slot;
     return {};
   }
-  Result<void> record_at(std::span<const GuestVirt> addresses) override {
-    if (!has_rings) return vmm::TrapTable::record_at(addresses);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) override {
+    if (!has_rings) return vmm::TrapTable::record_at(addresses, list);
     for (const GuestVirt address : addresses) {
       EXPECT_TRUE(known.contains(address) && !entries.contains(address));
       recording.push_back(address);

@@ -5,10 +5,15 @@
 namespace ringside::guest_linux {
 
 std::optional<GuestVirt> find_linear_map(vmm::GuestMemory& memory, const Kernel& kernel) {
-  const vmm::PageTable& table = kernel.table();
-  const GuestPhys root = table.root;
+  const GuestPhys root = kernel.table().root;
   if (!memory.is_ram(root, arch::kPageSize)) return std::nullopt;
   if (!memory.mapping(root, arch::kPageSize).empty()) return std::nullopt;
+  return find_direct_map(memory, kernel);
+}
+
+std::optional<GuestVirt> find_direct_map(const vmm::GuestMemory& memory, const Kernel& kernel) {
+  const vmm::PageTable& table = kernel.table();
+  const GuestPhys root = table.root;
   const Symbol* const variable = kernel.symbols().find("page_offset_base", "vmlinux");
   if (variable == nullptr) return std::nullopt;
   const auto value = load<std::uint64_t>(vmm::PageTableReader(memory, table), variable->address);

@@ -17,6 +17,10 @@
 
 namespace ringside::guest_linux {
 
+/// The start of the kernel's linear map. Empty if the kernel does not tell it, or if its page tables
+/// contradict it.
+std::optional<GuestVirt> find_direct_map(const vmm::GuestMemory& memory, const Kernel& kernel);
+
 /// The start of the kernel's linear map, if the guest's RAM is copied. Empty if RAM is mapped here,
 /// if the kernel does not tell the start, or if its page tables contradict it.
 std::optional<GuestVirt> find_linear_map(vmm::GuestMemory& memory, const Kernel& kernel);

@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::byte kPushFlags{0x9c}, kPopFlags{0x9d}, kCli{0xfa};
 constexpr std::size_t kCallAt = JumpRecord::kEntry + SHIM_JUMP_CALL_END - SHIM_JUMP_BYTES;
+constexpr std::ptrdiff_t kAddressAt = 1, kReplacedAt = kAddressAt + 4;
+static_assert(JumpRecord::kEntry + SHIM_JUMP_CALL_END == kAddressAt + SHIM_JUMP_ADDRESS &&
+                  SHIM_JUMP_LIST == SHIM_JUMP_ADDRESS + kAddressAt,
+              "the shim finds both from the end of the call");
 static_assert(kCallAt == JumpRecord::kEntry + 2, "pushfq and cli have a byte each");
 
 std::optional<JumpBytes> branch(std::byte opcode, GuestVirt from, GuestVirt to) {
@@ -40,12 +44,13 @@ std::optional<GuestVirt> jump_target(GuestVirt from, const JumpBytes& bytes) {
 JumpRecord::Bytes JumpRecord::encode(GuestVirt place, GuestVirt jump_entry) const {
   Bytes bytes{};
   const auto low = static_cast<std::uint32_t>(address.raw());
-  std::memcpy(bytes.data(), &low, sizeof low);
-  std::ranges::copy(replaced, bytes.begin() + sizeof low);
+  bytes[0] = std::byte{recording.value_or(0)};
+  std::memcpy(bytes.data() + kAddressAt, &low, sizeof low);
+  std::ranges::copy(replaced, bytes.begin() + kReplacedAt);
   bytes[kEntry] = kPushFlags;
   bytes[kEntry + 1] = kCli;
   const auto entry =
-      jump_entry.wrapping_add(records ? SHIM_RECORDING_JUMP_ENTRY - SHIM_JUMP_ENTRY : 0);
+      jump_entry.wrapping_add(recording ? SHIM_RECORDING_JUMP_ENTRY - SHIM_JUMP_ENTRY : 0);
   const auto call = branch(arch::kNearCall, place.wrapping_add(kCallAt), entry);
   CHECK(call.has_value());  // both lie in the shim's region
   std::ranges::copy(*call, bytes.begin() + kCallAt);
@@ -56,13 +61,12 @@ JumpRecord::Bytes JumpRecord::encode(GuestVirt place, GuestVirt jump_entry) cons
 std::optional<JumpRecord> JumpRecord::decode(const Bytes& bytes, GuestVirt place,
                                              GuestVirt jump_entry) {
   JumpRecord record;
-  const auto low = std::int64_t{load_at<std::int32_t>(bytes, 0)};
+  const auto low = std::int64_t{load_at<std::int32_t>(bytes, kAddressAt)};
   record.address = GuestVirt(static_cast<std::uint64_t>(low));
-  std::copy_n(bytes.begin() + 4, record.replaced.size(), record.replaced.begin());
-  for (const bool records : {false, true}) {
-    record.records = records;
-    if (record.encode(place, jump_entry) == bytes) return record;
-  }
+  std::copy_n(bytes.begin() + kReplacedAt, record.replaced.size(), record.replaced.begin());
+  if (record.encode(place, jump_entry) == bytes) return record;
+  record.recording = static_cast<std::uint8_t>(bytes[0]);
+  if (record.encode(place, jump_entry) == bytes) return record;
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -25,10 +26,11 @@ std::optional<GuestVirt> jump_target(GuestVirt from, const JumpBytes& bytes);
 struct JumpRecord {
   GuestVirt address;     // of the jump: in the top 2 GiB
   JumpBytes replaced;    // what stood there
-  bool records = false;  // its traps go into rings, and wait for nobody
+  /// Its traps go into rings by this fetch list, and wait for nobody; empty: they wait.
+  std::optional<std::uint8_t> recording = std::nullopt;
 
   /// The offsets in a record of the place where the jump leads, and of the displaced code.
-  static constexpr std::size_t kEntry = 4 + SHIM_JUMP_BYTES;
+  static constexpr std::size_t kEntry = 5 + SHIM_JUMP_BYTES;
   static constexpr std::size_t kBytes = kEntry + SHIM_JUMP_CALL_END + 1;
   using Bytes = std::array<std::byte, kBytes>;
 

@@ -20,18 +20,20 @@ TEST(JumpRecord, IsReadAsItWasWritten) {
 
 TEST(JumpRecord, OfATrapPointThatRecordsCallsTheOtherEntry) {
   const JumpRecord waits{.address = kAddress, .replaced = {}};
-  const JumpRecord records{.address = kAddress, .replaced = {}, .records = true};
+  const JumpRecord records{.address = kAddress, .replaced = {}, .recording = 7};
   const auto waiting = waits.encode(kJumpPlace, kEntry);
   const auto recording = records.encode(kJumpPlace, kEntry);
 
   EXPECT_NE(waiting, recording);
   constexpr std::uint64_t kApart = SHIM_RECORDING_JUMP_ENTRY - SHIM_JUMP_ENTRY;
-  EXPECT_EQ(recording, waits.encode(kJumpPlace, kEntry.wrapping_add(kApart)));
+  auto expected = waits.encode(kJumpPlace, kEntry.wrapping_add(kApart));
+  expected[0] = std::byte{7};
+  EXPECT_EQ(recording, expected);
   const auto first = JumpRecord::decode(waiting, kJumpPlace, kEntry);
   const auto second = JumpRecord::decode(recording, kJumpPlace, kEntry);
   ASSERT_TRUE(first && second);
-  EXPECT_FALSE(first->records);
-  EXPECT_TRUE(second->records);
+  EXPECT_FALSE(first->recording);
+  EXPECT_EQ(second->recording, 7);
   EXPECT_EQ(second->address, kAddress);
   const JumpRecord beyond{.address = kAddress, .replaced = {}};
   EXPECT_FALSE(JumpRecord::decode(beyond.encode(kJumpPlace, kEntry.wrapping_add(2 * kApart)),

@@ -86,23 +86,29 @@ class PlainRegion {
   }
   /// How many records it holds.
   std::uint64_t capacity(std::size_t ring) const {
-    return ring % 2 == 0 ? layout_.ring_records : kNestedRecords;
+    return ring % 2 == 0 ? layout_.ring_records(record_shift)
+                         : ShimLayout::nested_records(record_shift);
   }
+  /// As the host has told the guest by its ring's words: a record has 1 << this bytes.
+  unsigned record_shift = kLeastRecordShift;
   /// The place of record `n`.
   std::span<std::byte> record_at(std::size_t ring, std::uint64_t n) {
     const auto cpu = static_cast<unsigned>(ring / 2);
     const std::uint64_t first =
-        ring % 2 == 0 ? layout_.records_at(cpu) : layout_.nested_records_at(cpu);
+        ring % 2 == 0 ? layout_.records_at(cpu) : layout_.nested_records_at(cpu, record_shift);
     const std::uint64_t number = n % capacity(ring);
-    return bytes().subspan(first + number * SHIM_RECORD_SIZE, SHIM_RECORD_SIZE);
+    return bytes().subspan(first + (number << record_shift), std::size_t{1} << record_shift);
   }
-  /// The ring's next record, as the shim writes it. `head.head` is set here.
-  void record(std::size_t ring, shim_head head, const shim_box& box = {}) {
+  /// The ring's next record, as the shim writes it. `head.head` is set here. `runs`: what its fetch
+  /// list has copied.
+  void record(std::size_t ring, shim_head head, const shim_box& box = {},
+              std::span<const std::byte> runs = {}) {
     shim_ring_words& words = this->ring(ring);
     head.head = words.head;
     const auto record = record_at(ring, words.head);
     std::memcpy(record.data(), &head, sizeof head);
     std::memcpy(record.data() + SHIM_RECORD_BOX, &box, SHIM_BOX_TRAP_BYTES);
+    std::ranges::copy(runs, record.subspan(SHIM_RECORD_RUNS).begin());
     ++words.head;
   }
 
@@ -144,5 +150,16 @@ class PlainRegion {
   AliasedBytes::Meanwhile meanwhile_;
   GuestMemory memory_;
 };
+
+/// A run of these words, in room for `room` of them, as a record has it.
+inline std::vector<std::byte> run_of(std::uint64_t address, std::vector<std::uint64_t> words,
+                                     std::size_t room) {
+  const shim_run run{address, address + sizeof(std::uint64_t) * words.size()};
+  words.resize(room);
+  std::vector<std::byte> bytes(sizeof run + sizeof(std::uint64_t) * room);
+  std::memcpy(bytes.data(), &run, sizeof run);
+  std::memcpy(bytes.data() + sizeof run, words.data(), sizeof(std::uint64_t) * room);
+  return bytes;
+}
 
 }  // namespace ringside::vmm

@@ -1,14 +1,21 @@
 #include "vmm/shim/record_rings.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "vmm/shim/trap_server.h"
 
 namespace ringside::vmm {
 namespace {
+
+constexpr std::size_t kCopiedAtOnce = 8192;  // bytes
+static_assert(kCopiedAtOnce >= FetchList::kMostRecordBytes);
 
 MailboxCopy copy_of(std::span<const std::byte> record) {
   MailboxCopy copy{};
@@ -27,13 +34,46 @@ RecordRings::RecordRings(ShimRegion& region, const ShimPresence& presence, const
       layout_(layout),
       rings_(std::size_t{2} * layout.ring_count),
       earlier_words_(layout.ring_count),
-      words_(layout.ring_count) {
+      words_(layout.ring_count),
+      base_(base),
+      lists_(1),
+      records_(kCopiedAtOnce) {
+  tell_guest();
+}
+
+void RecordRings::tell_guest() {
   for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
-    const std::array<std::uint64_t, 2> told{most(ring), base.wrapping_add(records_at(ring)).raw()};
-    static_assert(SHIM_RING_DATA == SHIM_RING_MOST + sizeof told[0]);
+    const std::array<std::uint64_t, 3> told{most(ring), base_.wrapping_add(records_at(ring)).raw(),
+                                            record_shift_};
+    static_assert(SHIM_RING_DATA == SHIM_RING_MOST + sizeof told[0] &&
+                  SHIM_RING_RECORD_SHIFT == SHIM_RING_DATA + sizeof told[0]);
     // Where it cannot be written the shim is gone, which look() finds.
     (void)region_.write(words_at(ring) + SHIM_RING_MOST, std::as_bytes(std::span(told)));
   }
+}
+
+Result<void> RecordRings::set_lists(std::vector<FetchList> lists) {
+  constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
+  std::size_t bytes = SHIM_RECORD_SIZE;
+  bool has_stack = false;
+  for (const FetchList& list : lists) {
+    has_stack = has_stack || list.has_stack();
+    bytes = std::max(bytes, list.record_bytes() + (list.has_stack() ? kLeastStack : 0));
+  }
+  unsigned shift = static_cast<unsigned>(std::bit_width(bytes - 1));
+  if (bytes > FetchList::kMostRecordBytes || !holds_enough(shift)) {
+    return fail(ErrorCode::Limit, "the memory for the stub has no room for so much of the guest's");
+  }
+  // The more room for a stack there is, the fewer traps wait.
+  while (has_stack && (2U << shift) <= FetchList::kMostRecordBytes && holds_enough(shift + 1)) {
+    ++shift;
+  }
+  for (FetchList& list : lists) list.fit(std::size_t{1} << shift);
+  record_shift_ = shift;
+  lists_.resize(1);
+  lists_.insert(lists_.end(), std::move_iterator(lists.begin()), std::move_iterator(lists.end()));
+  tell_guest();
+  return {};
 }
 
 bool RecordRings::look() {
@@ -76,22 +116,29 @@ void RecordRings::note(std::size_t ring) {
   give_back(ring, one.head);
 }
 
-std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out) {
+std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
+                              std::span<std::byte* const> runs) {
   Ring& one = rings_[ring];
+  const std::size_t record_bytes = std::size_t{1} << record_shift_;
+  const std::size_t at_once = records_.size() / record_bytes;
   std::size_t taken = 0;
   while (taken < out.size() && one.head != one.tail) {
     const std::uint64_t first = one.tail & most(ring);
-    const std::size_t count = std::min({waiting(ring), out.size() - taken, kAtOnce,
+    const std::size_t count = std::min({waiting(ring), out.size() - taken, at_once,
                                         static_cast<std::size_t>(most(ring) + 1 - first)});
     // As it is now, whatever was read ahead for a trap that is served just then.
     const GuestMemory::Part part{
-        region_.place().wrapping_add(records_at(ring) + (first << SHIM_RECORD_SHIFT)),
-        std::as_writable_bytes(std::span(records_).first(count))};
+        region_.place().wrapping_add(records_at(ring) + (first << record_shift_)),
+        std::span(records_).first(count << record_shift_)};
     if (!region_.memory().read_each(std::span(&part, 1))) return taken;
     for (std::size_t n = 0; n < count; ++n) {
-      const MailboxCopy copy = copy_of(records_[n]);
-      if (copy.head.head == one.tail + n && table_.knows(GuestVirt(copy.head.address))) {
-        out[taken++] = trap_of(copy);
+      const auto record = std::span<const std::byte>(records_).subspan(n << record_shift_);
+      const MailboxCopy copy = copy_of(record);
+      const auto list = table_.list_at(GuestVirt(copy.head.address));
+      if (copy.head.head == one.tail + n && list) {
+        out[taken] = trap_of(copy);
+        if (*list != 0) keep_runs(out[taken], lists_[*list], record, runs[taken]);
+        ++taken;
       } else {
         reject(1);
       }
@@ -99,6 +146,14 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out) {
     give_back(ring, one.tail + count);
   }
   return taken;
+}
+
+void RecordRings::keep_runs(Trap& trap, const FetchList& list, std::span<const std::byte> record,
+                            std::byte* runs) {
+  const std::size_t size = list.record_bytes() - SHIM_RECORD_RUNS;
+  std::memcpy(runs, record.subspan(SHIM_RECORD_RUNS).data(), size);
+  trap.list = &list;
+  trap.runs = {runs, size};
 }
 
 void RecordRings::give_back(std::size_t ring, std::uint64_t tail) {

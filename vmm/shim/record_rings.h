@@ -8,10 +8,9 @@
 // Used by Shim; what replays traps reads them (providers/fire/replay.h). Does not: put traps in the
 // order of their times.
 // Threads: look() and take() on one at a time; counters() and is_any_busy() on any.
-// Fire context: yes, but for the constructor.
+// Fire context: yes, but for the constructor and set_lists().
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/shim/fetch_list.h"
 #include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
@@ -44,8 +44,14 @@ class RecordRings {
 
   /// Of all CPUs: twice their number.
   std::size_t size() const { return rings_.size(); }
-  /// The most records that one holds.
-  std::size_t capacity() const { return layout_.ring_records; }
+  /// The most records that one holds, and how many bytes of runs each has.
+  std::size_t capacity() const { return most(0) + 1; }
+  std::size_t run_bytes() const { return (std::size_t{1} << record_shift_) - SHIM_RECORD_RUNS; }
+  /// The fetch lists of trap points, from number 1 on. Records become as large as the longest one
+  /// needs, so a ring holds fewer. Before anything is recorded. Limit when it would hold too few.
+  Result<void> set_lists(std::vector<FetchList> lists);
+  /// From number 1 on; those with a stack have as much room for it as there is.
+  std::span<const FetchList> lists() const { return std::span(lists_).subspan(1); }
 
   /// Copies how far the guest has come in each ring. False when the shim is not there any more:
   /// then all are empty.
@@ -57,8 +63,10 @@ class RecordRings {
     return static_cast<std::size_t>(rings_[ring].head - rings_[ring].tail);
   }
   /// Copies the next ones of them, as many as `out` takes, and lets the guest write over them.
-  /// Returns how many there were; those that are no traps of ours are left out.
-  std::size_t take(std::size_t ring, std::span<Trap> out);
+  /// Returns how many there were; those that are no traps of ours are left out. `runs`: room for
+  /// the runs of each, of run_bytes(), which its Trap will name; not needed without lists.
+  std::size_t take(std::size_t ring, std::span<Trap> out,
+                   std::span<std::byte* const> runs = {});
 
   /// On any thread: whether a CPU writes a record now.
   bool is_any_busy() const;
@@ -69,19 +77,22 @@ class RecordRings {
     std::uint64_t head = 0, tail = 0;
     bool busy = false;
   };
-  static constexpr std::size_t kAtOnce = 32;
-  using Records = std::array<std::array<std::byte, SHIM_RECORD_SIZE>, kAtOnce>;
-
   std::uint64_t words_at(std::size_t ring) const {
     return layout_.ring_at(static_cast<unsigned>(ring / 2)) + ring % 2 * SHIM_RING_NESTED;
   }
   std::uint64_t records_at(std::size_t ring) const {
     const auto cpu = static_cast<unsigned>(ring / 2);
-    return ring % 2 == 0 ? layout_.records_at(cpu) : layout_.nested_records_at(cpu);
+    return ring % 2 == 0 ? layout_.records_at(cpu) : layout_.nested_records_at(cpu, record_shift_);
   }
   std::uint64_t most(std::size_t ring) const {
-    return (ring % 2 == 0 ? layout_.ring_records : kNestedRecords) - 1;
+    const std::uint64_t records =
+        ring % 2 == 0 ? layout_.ring_records(record_shift_) : layout_.nested_records(record_shift_);
+    return records - 1;
   }
+  void tell_guest();
+  bool holds_enough(unsigned shift) const { return layout_.ring_records(shift) >= kFewestRecords; }
+  static void keep_runs(Trap& trap, const FetchList& list, std::span<const std::byte> record,
+                        std::byte* runs);
   bool copy_words();
   void note(std::size_t ring);
   void give_back(std::size_t ring, std::uint64_t tail);
@@ -93,7 +104,10 @@ class RecordRings {
   const ShimLayout layout_;
   std::vector<Ring> rings_;
   std::vector<shim_ring> earlier_words_, words_;  // copied by the last look, in this order
-  Records records_{};
+  const GuestVirt base_;
+  unsigned record_shift_ = kLeastRecordShift;
+  std::vector<FetchList> lists_;    // number 0 is empty
+  std::vector<std::byte> records_;  // copied at once
   std::atomic<std::uint64_t> rejected_{0};
 };
 

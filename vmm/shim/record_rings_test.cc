@@ -19,7 +19,8 @@ namespace {
 using namespace shim_fakes;
 
 constexpr std::uint32_t kRingCpus = 2;
-constexpr GuestVirt kRingsHome{0xffffffff9f000000}, kSecondText{kText.raw() + 0x40};
+constexpr GuestVirt kRingsHome{0xffffffff9f000000}, kSecondText{kText.raw() + 0x40},
+    kThirdText{kText.raw() + 0x80};
 constexpr std::uint64_t kForged = ~std::uint64_t{0} - 2;  // a count that soon begins again at 0
 
 /// The host's end, over memory with rings for `cpus`. kText and kSecondText are trap points.
@@ -65,6 +66,7 @@ class Rings : public testing::TestWithParam<Reach> {
     }
     return tscs;
   }
+  void expect_told();
   static std::vector<std::uint64_t> from(std::uint64_t tsc, std::uint64_t count) {
     std::vector<std::uint64_t> tscs(count);
     for (std::uint64_t n = 0; n < count; ++n) tscs[n] = tsc + n;
@@ -80,10 +82,12 @@ class Rings : public testing::TestWithParam<Reach> {
 INSTANTIATE_TEST_SUITE_P(Every, Rings, kEveryReach, reach_name);
 
 TEST_P(Rings, AreToldToTheGuestAsTheyLie) {
-  const ShimLayout& layout = plain_.layout();
-
   ASSERT_EQ(rings_.size(), 2u * kRingCpus);
-  EXPECT_EQ(capacity_, layout.ring_records);
+  EXPECT_EQ(capacity_, plain_.layout().ring_records());
+  expect_told();
+}
+
+void Rings::expect_told() {
   for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
     const shim_ring_words& words = plain_.ring(ring);
     EXPECT_EQ(words.most, plain_.capacity(ring) - 1) << ring;
@@ -204,6 +208,64 @@ TEST_P(Rings, AreTakenInPiecesOfAnySize) {
     EXPECT_EQ(take_all(0, at_once), from(tsc + taken, capacity_ - taken));
   }
   EXPECT_EQ(rings_.take(0, {}), 0u);
+}
+
+TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
+  FetchList list;
+  list.add({.source = FetchLoad::kTask, .words = 40});
+  const std::size_t run_bytes = list.record_bytes() - SHIM_RECORD_RUNS;
+  ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
+  ASSERT_TRUE(host_.table.set_recording(std::array{kThirdText}, 2));
+  ASSERT_TRUE(rings_.set_lists({FetchList(), list}));
+  plain_.record_shift = static_cast<unsigned>(plain_.ring(0).record_shift);
+
+  EXPECT_EQ(rings_.run_bytes(), 1024u - SHIM_RECORD_RUNS);
+  EXPECT_EQ(rings_.capacity(), plain_.layout().ring_records(10));
+  EXPECT_LT(rings_.capacity(), capacity_);
+  expect_told();
+  for (const std::size_t ring : {0u, 3u}) {
+    std::vector<std::vector<std::byte>> room(3, std::vector<std::byte>(rings_.run_bytes()));
+    const std::array<std::byte*, 3> runs{room[0].data(), room[1].data(), room[2].data()};
+    for (std::uint64_t n = 0; n < plain_.capacity(ring) + 1; ++n) {
+      plain_.record(ring, head_of(2 * n, n % 2 == 0 ? kThirdText : kText), {},
+                    run_of(0x1000, {n}, 40));
+      ASSERT_TRUE(rings_.look());
+      std::array<Trap, 3> out;
+      ASSERT_EQ(rings_.take(ring, out, runs), 1u) << n;
+      EXPECT_EQ(out[0].list != nullptr, n % 2 == 0) << n;
+      if (out[0].list == nullptr) continue;
+      EXPECT_EQ(*out[0].list, list);
+      ASSERT_EQ(out[0].runs.size(), run_bytes);
+      EXPECT_EQ(out[0].runs.data(), room[0].data());
+      EXPECT_TRUE(std::ranges::equal(out[0].runs, run_of(0x1000, {n}, 40)));
+    }
+  }
+  EXPECT_EQ(rings_.counters().rejected, 0u);
+}
+
+TEST_P(Rings, GiveAStackAsMuchRoomAsThereIs) {
+  FetchList stack;
+  stack.add_stack();
+  ASSERT_TRUE(rings_.set_lists({FetchList(), stack}));
+  const std::size_t record_bytes = rings_.run_bytes() + SHIM_RECORD_RUNS;
+
+  EXPECT_EQ(rings_.lists().size(), 2u);
+  EXPECT_EQ(rings_.lists()[1].record_bytes(), record_bytes);
+  EXPECT_GE(rings_.capacity(), kFewestRecords);
+  EXPECT_LT(rings_.capacity(), 2 * kFewestRecords) << "or it would be twice as large";
+  EXPECT_LT(record_bytes, FetchList::kMostRecordBytes);
+}
+
+TEST_P(Rings, HoldAFewRecordsOrNone) {
+  FetchList list;
+  while (list.add({.words = 100, .offset = static_cast<std::int32_t>(8 * list.loads().size())})) {
+  }
+  ASSERT_GT(list.record_bytes(), 2048u);
+  const auto told = rings_.set_lists({list});
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, ErrorCode::Limit);
+  EXPECT_EQ(rings_.capacity(), capacity_) << "they are as before";
+  expect_told();
 }
 
 TEST_P(Rings, LeaveARecordOutThatIsNoneOfOurs) {

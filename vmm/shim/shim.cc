@@ -40,6 +40,26 @@ Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
   return table_.publish(*added);
 }
 
+Result<void> Shim::set_fetch_lists(const FetchFacts& facts, std::vector<FetchList> lists) {
+  if (lists.size() >= SHIM_LISTS || layout_.ring_count == 0) {
+    return fail(ErrorCode::Limit, "the probes need too many different words of memory");
+  }
+  shim_fetch fetch = TRY(facts.encode());
+  TRY(rings_.set_lists(std::move(lists)));
+  std::size_t n = 0;
+  for (const FetchList& list : rings_.lists()) {
+    const auto code = list.encode();
+    const std::uint64_t at = TRY(slots_.allocate_words(code.size() / sizeof(std::uint64_t)));
+    TRY(slots_.write(base_.wrapping_add(at), code));
+    fetch.lists[++n] = static_cast<std::uint32_t>(at);
+  }
+  if (presence_.state() != ShimState::There ||
+      !region_.write(layout_.fetch, std::as_bytes(std::span(&fetch, 1)))) {
+    return region_gone();
+  }
+  return {};
+}
+
 Result<std::vector<std::byte>> Shim::kexec_notice(GuestVirt slot) {
   kexec_slot_ = slot;
   return kexec_notice_code(slot, base_.wrapping_add(layout_.data));

@@ -70,9 +70,12 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   std::uint32_t ring_count() const override { return layout_.ring_count; }
-  Result<void> record_at(std::span<const GuestVirt> addresses) override {
-    return table_.set_recording(addresses);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) override {
+    return table_.set_recording(addresses, list);
   }
+  /// The lists for record_at(), from number 1 on. Once, before it. Limit when a ring would have
+  /// room for too few records.
+  Result<void> set_fetch_lists(const FetchFacts& facts, std::vector<FetchList> lists);
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return table_.enable(addresses);
   }

@@ -74,7 +74,10 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   }
   header.cpu_number = facts.cpu_number;
   header.rings = layout.ring_count;
-  if (layout.ring_count != 0) header.ring_controls = home.wrapping_add(layout.rings).raw();
+  if (layout.ring_count != 0) {
+    header.ring_controls = home.wrapping_add(layout.rings).raw();
+    header.fetch = home.wrapping_add(layout.fetch).raw();
+  }
   return header;
 }
 

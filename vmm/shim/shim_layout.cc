@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/base/numbers.h"
@@ -11,15 +10,18 @@
 namespace ringside::vmm {
 namespace {
 
+constexpr std::uint64_t kEntryBytes = sizeof(std::uint64_t);
+constexpr std::uint64_t kFetchBytes = round_up(sizeof(shim_fetch), kEntryBytes);
+
 /// As large as `room` allows, behind the mailboxes.
 void add_rings(ShimLayout& layout, std::uint32_t count, std::uint64_t room) {
-  const std::uint64_t each = count == 0 ? 0 : room / count;
-  constexpr std::uint64_t kBeside = SHIM_RING_SIZE + SHIM_RECORD_SIZE * kNestedRecords;
-  const std::uint64_t records = each < kBeside ? 0 : (each - kBeside) / SHIM_RECORD_SIZE;
-  if (records < kFewestRecords) return;
+  const std::uint64_t each = count == 0 ? 0 : round_down(room / count, SHIM_RING_SIZE);
+  layout.ring_room = each - std::min<std::uint64_t>(each, SHIM_RING_SIZE);
+  if (layout.ring_records() < kFewestRecords) return;
+  layout.fetch = layout.slots - kFetchBytes;
+  layout.table_entries = static_cast<std::uint32_t>((layout.fetch - layout.table) / kEntryBytes);
   layout.rings = layout.data + SHIM_DATA_SIZE;
   layout.ring_count = count;
-  layout.ring_records = static_cast<std::uint32_t>(std::bit_floor(records));
 }
 
 ShimLayout large_layout(GuestPhys place, std::uint32_t ring_count) {
@@ -29,7 +31,7 @@ ShimLayout large_layout(GuestPhys place, std::uint32_t ring_count) {
   layout.table = kShimLargePage;
   layout.slots = 2 * kShimLargePage;
   layout.data = kLargeShimBytes - kShimLargePage;
-  layout.table_entries = kShimLargePage / sizeof(std::uint64_t);
+  layout.table_entries = kShimLargePage / kEntryBytes;
   layout.slots_bytes = layout.data - layout.slots;
   layout.bytes = kLargeShimBytes;
   add_rings(layout, ring_count, kShimLargePage - SHIM_DATA_SIZE);

@@ -8,6 +8,8 @@
 // Fire context: the struct's values yes, layout_shim() no.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "guest-shim/mailbox_abi.h"
@@ -24,9 +26,9 @@ inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred trap points.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
-/// A ring with fewer records would drop most of a burst, so there is none then. Traps inside of
-/// traps are rare.
-inline constexpr std::uint32_t kFewestRecords = 16, kNestedRecords = 4;
+/// A ring with fewer records would drop most of a burst, so there is none then.
+inline constexpr std::uint32_t kFewestRecords = 16;
+inline constexpr unsigned kLeastRecordShift = std::bit_width(SHIM_RECORD_SIZE) - 1;
 
 /// The address of the trap point of a table entry. The entry has the low half; the high half is all
 /// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no trap point.
@@ -34,11 +36,9 @@ constexpr GuestVirt trap_point_of_entry(std::uint64_t entry) {
   return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
 }
 
-/// The bit of an enabled entry whose trap point records. It lies in the slot's offset.
-inline constexpr std::uint64_t kEntryRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
-/// The offset of an entry's slot from the header; 0 where the entry is disabled.
+/// The offset of an enabled entry's slot; 0 of a disabled one.
 constexpr std::uint64_t slot_of_entry(std::uint64_t entry) {
-  return (entry & ~kEntryRecords) >> 32;
+  return entry >> 32 & ((std::uint64_t{1} << SHIM_SLOT_BITS) - 1);
 }
 
 /// Where a shim lies in the guest's addresses, and the slots in it.
@@ -57,9 +57,10 @@ struct ShimLayout {
   std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
+  std::uint64_t fetch = 0;         // offset of struct shim_fetch, behind the table, if there are rings
   std::uint64_t rings = 0;         // offset of the first struct shim_ring, in the data part
   std::uint32_t ring_count = 0;    // one for each CPU; 0: there are none
-  std::uint32_t ring_records = 0;  // that the first ring of a CPU holds, a power of two
+  std::uint64_t ring_room = 0;     // bytes, for the records of a CPU's two rings
   std::uint64_t bytes = 0;         // from the header to the data's end, whole pages
   GuestPhys page_tables;           // of small pages: after the region, one page for 2 MiB each
   GuestPhys user_page_table;       // after those, for a guest that isolates its page tables
@@ -76,14 +77,22 @@ struct ShimLayout {
   ShimPlace place_at(GuestVirt home) const {
     return {home, bytes, home.wrapping_add(slots), slots_bytes};
   }
-  /// Offsets of a CPU's struct shim_ring, and of the first record of its two rings.
+  /// Offsets of a CPU's struct shim_ring, and of the first record of its two rings. `shift`: a
+  /// record has 1 << shift bytes.
   std::uint64_t ring_at(unsigned cpu) const { return rings + std::uint64_t{SHIM_RING_SIZE} * cpu; }
-  std::uint64_t records_at(unsigned cpu) const {
-    return ring_at(ring_count) +
-           std::uint64_t{SHIM_RECORD_SIZE} * (ring_records + kNestedRecords) * cpu;
+  std::uint64_t records_at(unsigned cpu) const { return ring_at(ring_count) + ring_room * cpu; }
+  std::uint64_t nested_records_at(unsigned cpu, unsigned shift = kLeastRecordShift) const {
+    return records_at(cpu) + (std::uint64_t{ring_records(shift)} << shift);
   }
-  std::uint64_t nested_records_at(unsigned cpu) const {
-    return records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * ring_records;
+  /// How many records the first ring of a CPU holds, a power of two, or 0.
+  std::uint32_t ring_records(unsigned shift = kLeastRecordShift) const {
+    const std::uint64_t all = ring_room >> shift;
+    return static_cast<std::uint32_t>(
+        std::bit_floor(all - std::min<std::uint64_t>(all, nested_records(shift))));
+  }
+  /// And the second one. Traps inside of traps are rare.
+  static std::uint32_t nested_records(unsigned shift = kLeastRecordShift) {
+    return std::max(1U, 4U >> (shift - kLeastRecordShift));
   }
   /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "guest-shim/mailbox_abi.h"
+#include "vmm/base/check.h"
 
 namespace ringside::vmm {
 namespace {
@@ -15,6 +16,10 @@ namespace {
 std::uint32_t key_of(std::uint64_t entry) {
   return static_cast<std::uint32_t>(entry);
 }
+
+/// The highest byte of an enabled entry: whether it records, and by which list.
+constexpr unsigned kRecordingShift = 32 + SHIM_SLOT_BITS;
+static_assert(kLargeShimBytes <= std::uint64_t{1} << SHIM_SLOT_BITS);
 
 }  // namespace
 
@@ -68,14 +73,16 @@ Result<void> ShimTable::change_slot(Bucket bucket, GuestVirt address, std::uint6
 }
 
 /// Only our own copy: the guest sees it once the entry is enabled.
-Result<void> ShimTable::set_recording(std::span<const GuestVirt> addresses) {
+Result<void> ShimTable::set_recording(std::span<const GuestVirt> addresses, std::uint8_t list) {
+  CHECK(list < SHIM_LISTS);
+  const std::uint64_t recording = std::uint64_t{SHIM_ENTRY_RECORDS | list} << kRecordingShift;
   for (const GuestVirt address : addresses) {
     const auto bucket = bucket_of(address);
     if (!bucket || region_.load(place_of(*bucket)) != key_of(entry(*bucket))) {
       return fail(ErrorCode::Invalid,
                   fmt::format("{:#x} is no trap point, or in use already", address.raw()));
     }
-    entries_[*bucket].store(entry(*bucket) | kEntryRecords, std::memory_order_release);
+    entries_[*bucket].store(entry(*bucket) | recording, std::memory_order_release);
   }
   return {};
 }
@@ -131,6 +138,12 @@ std::optional<ShimTable::Bucket> ShimTable::bucket_of(GuestVirt address) const {
     bucket = (bucket + 1) % layout_.table_entries;
   }
   return std::nullopt;
+}
+
+std::optional<std::uint8_t> ShimTable::list_at(GuestVirt address) const {
+  const auto bucket = bucket_of(address);
+  if (!bucket) return std::nullopt;
+  return static_cast<std::uint8_t>(entry(*bucket) >> kRecordingShift & ~SHIM_ENTRY_RECORDS);
 }
 
 /// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a

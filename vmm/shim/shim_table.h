@@ -1,9 +1,9 @@
 // The table by which the shim finds a trap point's slot (guest-shim/mailbox_abi.h). The host keeps
 // its own copy of the table and never trusts the shared one. The copy holds each entry as it is
 // while it is enabled. Used by Shim and its parts. Does not: write int3s, or know more of
-// a slot than its offset. Threads: knows() and trap_point_in() on any; all else by one at a time,
-// beside them.
-// Fire context: knows() and trap_point_in() yes, everything else no.
+// a slot than its offset. Threads: knows(), list_at() and trap_point_in() on any; all else by one at
+// a time, beside them.
+// Fire context: those three yes, everything else no.
 #pragma once
 
 #include <atomic>
@@ -36,13 +36,15 @@ class ShimTable {
   /// Writes the bucket's entry, disabled.
   Result<void> publish(Bucket bucket);
   /// TrapTable::record_at().
-  Result<void> set_recording(std::span<const GuestVirt> addresses);
+  Result<void> set_recording(std::span<const GuestVirt> addresses, std::uint8_t list);
   /// TrapTable::enable_entries().
   Result<void> enable(std::span<const GuestVirt> addresses);
   /// TrapTable::disable_entry().
   void disable(GuestVirt address);
 
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
+  /// The number of its fetch list, 0 where it has none; empty for an address that is not known.
+  std::optional<std::uint8_t> list_at(GuestVirt address) const;
   /// The trap point whose entry leads into a slot. By all of the table, as few ask.
   std::optional<GuestVirt> trap_point_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;
 

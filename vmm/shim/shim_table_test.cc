@@ -60,7 +60,7 @@ TEST_P(TableAndSlots, ADisabledEntryGetsNoOtherSlotOnceTheGuestIsGone) {
 
 TEST_P(TableAndSlots, AnEntryThatRecordsSaysSoOnceItIsEnabled) {
   const std::uint64_t& entry = region_.entry(region_.bucket_of(kText));
-  constexpr std::uint64_t kRecords = std::uint64_t{1} << (32 + SHIM_ENTRY_RECORDS_BIT);
+  constexpr std::uint64_t kRecords = std::uint64_t{SHIM_ENTRY_RECORDS} << (32 + SHIM_SLOT_BITS);
   const std::uint64_t key = kText.raw() & 0xffffffff, slot = slot_.raw() - kBase.raw();
   shim_.disable_entry(kText);
 

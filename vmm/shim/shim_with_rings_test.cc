@@ -22,15 +22,15 @@ void expect_parts_apart(const ShimLayout& layout) {
   if (layout.ring_count == 0) return;
   EXPECT_GE(layout.rings, layout.data + SHIM_DATA_SIZE);
   EXPECT_TRUE(layout.is_data(layout.rings));
-  EXPECT_GE(layout.ring_records, kFewestRecords);
-  EXPECT_EQ(layout.ring_records & (layout.ring_records - 1), 0u);
+  EXPECT_GE(layout.ring_records(), kFewestRecords);
+  EXPECT_EQ(layout.ring_records() & (layout.ring_records() - 1), 0u);
   std::uint64_t end = layout.ring_at(layout.ring_count);
   for (unsigned cpu = 0; cpu < layout.ring_count; ++cpu) {
     EXPECT_EQ(layout.ring_at(cpu), layout.rings + std::uint64_t{SHIM_RING_SIZE} * cpu);
     EXPECT_GE(layout.records_at(cpu), end) << cpu;
-    end = layout.records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * layout.ring_records;
+    end = layout.records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * layout.ring_records();
     EXPECT_GE(layout.nested_records_at(cpu), end) << cpu;
-    end = layout.nested_records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * kNestedRecords;
+    end = layout.nested_records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * ShimLayout::nested_records();
   }
   EXPECT_LE(end, layout.bytes);
 }
@@ -70,9 +70,9 @@ TEST(ShimLayoutWithRings, OfLargePagesLieInTheDatasOwn) {
 
   EXPECT_EQ(layout->page_bytes, kShimLargePage);
   EXPECT_EQ(layout->ring_count, 4u);
-  EXPECT_EQ(layout->ring_records, 1024u);
+  EXPECT_EQ(layout->ring_records(), 1024u);
   EXPECT_EQ(layout->slots_bytes, 10 * kMiB) << "as without";
-  EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, 1)->ring_records, 4096u);
+  EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, 1)->ring_records(), 4096u);
 }
 
 ShimKernelFacts facts_for_rings() {

@@ -15,6 +15,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
+#include "vmm/shim/fetch_list.h"
 
 namespace ringside::vmm {
 
@@ -33,6 +34,8 @@ struct Trap {
   GuestVirt percpu_base;  // the guest's word: compare before use
   Registers registers;    // as they were before it; rip is `address`
   std::optional<TrappedTask> task = std::nullopt;  // empty: not known
+  const FetchList* list = nullptr;                 // of a recorded trap: what was copied
+  std::span<const std::byte> runs{};               // and the copies, as RecordedRuns takes them
 };
 
 /// Takes every trap, on a thread that polls or on that of the vCPU.

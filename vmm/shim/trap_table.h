@@ -50,8 +50,10 @@ class TrapTable {
   /// How many CPUs have rings for records; 0: no trap point can record.
   virtual std::uint32_t ring_count() const { return 0; }
   /// From enable_entries() on, traps at these addresses are recorded (record_rings.h). They have
-  /// entries that are disabled.
-  virtual Result<void> record_at(std::span<const GuestVirt> addresses) {
+  /// entries that are disabled. `list`: the number of their fetch list, of Shim::set_fetch_lists();
+  /// 0: they need none.
+  virtual Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) {
+    (void)list;
     if (addresses.empty()) return {};
     return fail(ErrorCode::Unsupported, "there are no rings");
   }

@@ -1,0 +1,109 @@
+#include "vmm/shim/fetch_list.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vmm/base/bytes.h"
+
+namespace ringside::vmm {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+}  // namespace
+
+std::size_t FetchList::bytes_before(std::size_t load) const {
+  std::size_t bytes = SHIM_RECORD_RUNS;
+  for (std::size_t n = 0; n < load; ++n) bytes += sizeof(shim_run) + kWord * loads_[n].words;
+  return bytes;
+}
+
+std::optional<std::size_t> FetchList::add(const FetchLoad& load) {
+  const auto found = std::ranges::find(loads_, load);
+  if (found != loads_.end()) return static_cast<std::size_t>(found - loads_.begin());
+  const bool fits = loads_.size() < kMostLoads && load.words != 0 &&
+                    load.words <= FetchLoad::kMostWords &&
+                    record_bytes() + sizeof(shim_run) + kWord * load.words <= kMostRecordBytes;
+  if (!fits) return std::nullopt;
+  loads_.push_back(load);
+  return loads_.size() - 1;
+}
+
+std::size_t FetchList::record_bytes() const {
+  return bytes_before(loads_.size()) +
+         (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
+}
+
+void FetchList::fit(std::size_t record_bytes) {
+  const std::size_t taken = bytes_before(loads_.size()) + sizeof(shim_run);
+  stack_words_ = has_stack_ && record_bytes > taken ? (record_bytes - taken) / kWord : 0;
+}
+
+std::uint16_t FetchList::source_of(std::size_t load) const {
+  return static_cast<std::uint16_t>((bytes_before(load) + sizeof(shim_run)) / kWord);
+}
+
+std::vector<std::byte> FetchList::encode() const {
+  std::vector<shim_load> entries;
+  for (const FetchLoad& load : loads_) {
+    const unsigned words = load.words | (load.is_users ? SHIM_LOAD_USER : 0);
+    entries.push_back({load.source, static_cast<std::uint16_t>(words), load.offset});
+  }
+  const unsigned stack = SHIM_LOAD_STACK | static_cast<unsigned>(stack_words_);
+  if (has_stack_) entries.push_back({0, static_cast<std::uint16_t>(stack), 0});
+  entries.push_back({});
+  const auto bytes = std::as_bytes(std::span(entries));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<shim_fetch> FetchFacts::encode() const {
+  if (ram.empty() || ram.size() > SHIM_RAM_RANGES) {
+    return fail(ErrorCode::Unsupported, "the guest's RAM lies in too many pieces");
+  }
+  shim_fetch fetch{};
+  fetch.root = kernel_table.root.raw();
+  fetch.direct_map = direct_map.raw();
+  fetch.frames = arch::pte::kAddress & ~kernel_table.encryption_mask;
+  fetch.top_shift = arch::kPageShift + 9 * (kernel_table.levels - 1);
+  fetch.ram_count = static_cast<std::uint32_t>(ram.size());
+  for (std::size_t n = 0; n < ram.size(); ++n) {
+    fetch.ram[n] = {ram[n].base.raw(), ram[n].base.wrapping_add(ram[n].size).raw()};
+  }
+  fetch.task_stack = task_stack;
+  fetch.stack_bytes = static_cast<std::uint32_t>(stack_bytes);
+  return fetch;
+}
+
+void RecordedRuns::begin(const FetchList& list, std::span<const std::byte> bytes) {
+  count_ = 0;
+  for (const FetchLoad& load : list.loads()) add(bytes, load.words);
+  if (list.has_stack()) add(bytes, list.stack_words());
+}
+
+/// The next run, in room for so many words; takes it off the bytes.
+void RecordedRuns::add(std::span<const std::byte>& bytes, std::size_t words) {
+  const std::size_t room = kWord * words;
+  if (bytes.size() < sizeof(shim_run) + room) {
+    bytes = {};
+    return;
+  }
+  const auto run = load_at<shim_run>(bytes, 0);
+  const std::uint64_t size = run.end - run.address;
+  const bool is_one = size <= room && size % kWord == 0 && run.address % kWord == 0;
+  if (is_one && size != 0) runs_[count_++] = {run.address, bytes.subspan(sizeof run).first(size)};
+  bytes = bytes.subspan(sizeof run + room);
+}
+
+/// The longest of those that have it: a string's run may begin where a word was copied, too.
+std::span<const std::byte> RecordedRuns::from(GuestVirt at) const {
+  std::span<const std::byte> longest;
+  for (const Run& run : std::span(runs_).first(count_)) {
+    const std::uint64_t offset = at.raw() - run.address;
+    if (offset >= run.bytes.size()) continue;
+    const auto rest = run.bytes.subspan(offset);
+    if (rest.size() > longest.size()) longest = rest;
+  }
+  return longest;
+}
+
+}  // namespace ringside::vmm

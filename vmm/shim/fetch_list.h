@@ -1,0 +1,109 @@
+// Fetch lists: the memory of the guest that a trap point copies into its records. A list has loads,
+// which the shim in the guest follows (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as the
+// host finds them in a record. All of a record is the guest's: a run that cannot be one is taken for empty.
+// Used by the shim, which writes lists into the guest, and by what replays records. Pure.
+// Fire context: RecordedRuns yes, all else no.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "guest-shim/mailbox_abi.h"
+#include "vmm/arch/arch.h"
+#include "vmm/base/address.h"
+#include "vmm/base/result.h"
+#include "vmm/guest_memory.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::vmm {
+
+/// One load. Its address is a word of the record plus `offset` bytes, rounded down to a word.
+struct FetchLoad {
+  /// Which word of the record, as shim_load::source; 0: none, so the offset alone is the address.
+  std::uint16_t source = 0;
+  std::uint16_t words = 0;  // how many it copies, 1 to kMostWords
+  bool is_users = false;    // an address of the process's, else the kernel's
+  std::int32_t offset = 0;
+
+  static constexpr std::uint16_t kMostWords = 512;
+  /// The sources that each record has.
+  static constexpr std::uint16_t kTask = (SHIM_RECORD_BOX + SHIM_BOX_TASK) / sizeof(std::uint64_t);
+  /// `number`: as enum shim_register has them.
+  static constexpr std::uint16_t register_source(unsigned number) {
+    return static_cast<std::uint16_t>(SHIM_RECORD_BOX / sizeof(std::uint64_t) + number);
+  }
+
+  bool operator==(const FetchLoad&) const = default;
+};
+
+class FetchList {
+ public:
+  /// More loads than this would hold up a guest CPU for long.
+  static constexpr std::size_t kMostLoads = 32;
+  static constexpr std::size_t kMostRecordBytes = 4096;
+
+  /// Adds a load, or finds it where it is in the list already; returns its number. Empty when there
+  /// is no room for it.
+  std::optional<std::size_t> add(const FetchLoad& load);
+  std::span<const FetchLoad> loads() const { return loads_; }
+  bool empty() const { return loads_.empty() && !has_stack_; }
+  /// The word that a load has copied first, as the source of later ones.
+  std::uint16_t source_of(std::size_t load) const;
+  /// Copies the task's kernel stack, too, from the stack pointer on: whole, or the trap waits.
+  void add_stack() { has_stack_ = true; }
+  bool has_stack() const { return has_stack_; }
+  /// How many words of stack there is room for in a record of so many bytes.
+  void fit(std::size_t record_bytes);
+  std::size_t stack_words() const { return stack_words_; }
+  /// Of a record with all that the list copies. The stack's room is what fit() gives it.
+  std::size_t record_bytes() const;
+  /// As the guest has it, up to its last entry.
+  std::vector<std::byte> encode() const;
+
+  bool operator==(const FetchList& other) const = default;
+
+ private:
+  std::size_t bytes_before(std::size_t load) const;
+
+  std::vector<FetchLoad> loads_;
+  bool has_stack_ = false;
+  std::size_t stack_words_ = 0;
+};
+
+/// All that the shim has to know of the guest to look addresses up.
+struct FetchFacts {
+  PageTable kernel_table;                // init_top_pgt
+  GuestVirt direct_map;                  // where the kernel maps all RAM
+  std::vector<GuestMemory::Extent> ram;  // whole pages, by address
+  std::uint32_t task_stack = 0;          // offset in struct task_struct of its stack's address
+  std::uint64_t stack_bytes = 0;         // of a task's stack
+
+  /// Unsupported, with the reason, where the shim cannot.
+  Result<shim_fetch> encode() const;
+};
+
+/// The memory that a record holds, as a reader of the guest's: what was not copied cannot be read.
+class RecordedRuns {
+ public:
+  /// `list` made the record whose bytes from SHIM_RECORD_RUNS on are `bytes`.
+  void begin(const FetchList& list, std::span<const std::byte> bytes);
+  void clear() { count_ = 0; }
+  /// The bytes from `at` on, at least one; empty where there are none.
+  std::span<const std::byte> from(GuestVirt at) const;
+
+ private:
+  struct Run {
+    std::uint64_t address = 0;
+    std::span<const std::byte> bytes;
+  };
+  void add(std::span<const std::byte>& bytes, std::size_t words);
+
+  std::array<Run, FetchList::kMostLoads + 1> runs_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace ringside::vmm

@@ -1,0 +1,244 @@
+#include "vmm/shim/fetch_list.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace ringside::vmm {
+namespace {
+
+constexpr FetchLoad kInode{.source = FetchLoad::register_source(SHIM_RDI),
+                           .words = 1,
+                           .is_users = false,
+                           .offset = 0x20};
+
+template <class T>
+void append(std::vector<std::byte>& bytes, const T& value) {
+  const auto more = std::as_bytes(std::span(&value, 1));
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
+TEST(FetchList, FindsALoadThatItHas) {
+  FetchList list;
+  FetchLoad users = kInode;
+  users.is_users = true;
+
+  EXPECT_EQ(list.add(kInode), 0u);
+  EXPECT_EQ(list.add(users), 1u);
+  EXPECT_EQ(list.add(kInode), 0u);
+  EXPECT_EQ(list.loads().size(), 2u);
+}
+
+TEST(FetchList, ALaterLoadMayBeginAtTheFirstWordOfAnEarlierOne) {
+  FetchList list;
+  list.add({.source = FetchLoad::kTask, .words = 3});
+  list.add(kInode);
+
+  EXPECT_EQ(FetchLoad::kTask, (64 + 128) / 8);
+  EXPECT_EQ(list.source_of(0), (256 + 16) / 8);
+  EXPECT_EQ(list.source_of(1), (256 + 16 + 24 + 16) / 8);
+  EXPECT_EQ(list.record_bytes(), 256u + 16 + 24 + 16 + 8);
+}
+
+TEST(FetchList, HasNoMoreLoadsThanHoldUpAGuestCpuForLong) {
+  FetchList list;
+  for (std::size_t n = 0; n < FetchList::kMostLoads; ++n) {
+    ASSERT_TRUE(list.add({.words = 1, .offset = static_cast<std::int32_t>(8 * n)})) << n;
+  }
+  EXPECT_FALSE(list.add({.words = 1, .offset = -8}));
+  EXPECT_EQ(list.add({.words = 1, .offset = 8}), 1u) << "it has that one";
+}
+
+TEST(FetchList, HasNoMoreWordsThanFitIntoARecord) {
+  FetchList list;
+  EXPECT_FALSE(list.add({.words = 0}));
+  EXPECT_FALSE(list.add({.words = FetchLoad::kMostWords + 1}));
+  const std::uint16_t all = (FetchList::kMostRecordBytes - 256 - 16) / 8;
+  EXPECT_FALSE(list.add({.words = all + 1}));
+  EXPECT_TRUE(list.add({.words = all}));
+  EXPECT_EQ(list.record_bytes(), FetchList::kMostRecordBytes);
+  EXPECT_FALSE(list.add({.words = 1, .offset = 8}));
+}
+
+TEST(FetchList, IsForTheGuestUpToAnEntryWithoutWords) {
+  FetchList list;
+  list.add(kInode);
+  list.add({.source = 34, .words = 5, .is_users = true, .offset = -16});
+  const auto bytes = list.encode();
+
+  ASSERT_EQ(bytes.size(), 3 * sizeof(shim_load));
+  std::array<shim_load, 3> loads;
+  std::memcpy(loads.data(), bytes.data(), bytes.size());
+  EXPECT_EQ(loads[0].source, 8 + SHIM_RDI);
+  EXPECT_EQ(loads[0].words, 1);
+  EXPECT_EQ(loads[0].offset, 0x20);
+  EXPECT_EQ(loads[1].source, 34);
+  EXPECT_EQ(loads[1].words, 5 | SHIM_LOAD_USER);
+  EXPECT_EQ(loads[1].offset, -16);
+  EXPECT_EQ(loads[2].words, 0);
+}
+
+TEST(FetchList, AStackHasAllTheRoomThatIsLeft) {
+  FetchList list;
+  EXPECT_TRUE(list.empty());
+  list.add_stack();
+  EXPECT_FALSE(list.empty());
+  list.add({.words = 1, .offset = 8});
+  EXPECT_EQ(list.record_bytes(), 256u + 16 + 8 + 16);
+  list.fit(1024);
+
+  EXPECT_EQ(list.record_bytes(), 1024u);
+  EXPECT_EQ(list.stack_words(), (1024u - 256 - 16 - 8 - 16) / 8);
+  const auto bytes = list.encode();
+  ASSERT_EQ(bytes.size(), 3 * sizeof(shim_load));
+  std::array<shim_load, 3> loads;
+  std::memcpy(loads.data(), bytes.data(), bytes.size());
+  EXPECT_EQ(loads[0].offset, 8) << "the stack is the last one";
+  EXPECT_EQ(loads[1].words, list.stack_words() | SHIM_LOAD_STACK);
+  EXPECT_EQ(loads[2].words, 0);
+  list.fit(64);
+  EXPECT_EQ(list.stack_words(), 0u);
+  FetchList other;
+  other.add({.words = 1, .offset = 8});
+  other.fit(1024);
+  EXPECT_EQ(other.stack_words(), 0u);
+}
+
+TEST(FetchFacts, AreWhatAWalkNeeds) {
+  FetchFacts facts{.kernel_table = {GuestPhys(0x3000), 5, std::uint64_t{1} << 47},
+                   .direct_map = GuestVirt(0xff11000000000000),
+                   .ram = {{GuestPhys(0), 0xa0000}, {GuestPhys(0x100000), 0x700000}},
+                   .task_stack = 0x20,
+                   .stack_bytes = 0x4000};
+  const auto fetch = facts.encode();
+
+  ASSERT_TRUE(fetch);
+  EXPECT_EQ(fetch->root, 0x3000u);
+  EXPECT_EQ(fetch->direct_map, 0xff11000000000000u);
+  EXPECT_EQ(fetch->frames, 0x000f7ffffffff000u) << "without the bit that says encrypted";
+  EXPECT_EQ(fetch->top_shift, 48u);
+  ASSERT_EQ(fetch->ram_count, 2u);
+  EXPECT_EQ(fetch->ram[1].begin, 0x100000u);
+  EXPECT_EQ(fetch->ram[1].end, 0x800000u);
+  EXPECT_EQ(fetch->task_stack, 0x20u);
+  EXPECT_EQ(fetch->stack_bytes, 0x4000u);
+  facts.kernel_table.levels = 4;
+  EXPECT_EQ(facts.encode()->top_shift, 39u);
+  facts.ram.resize(SHIM_RAM_RANGES);
+  EXPECT_TRUE(facts.encode());
+  facts.ram.resize(SHIM_RAM_RANGES + 1);
+  EXPECT_FALSE(facts.encode());
+  facts.ram.clear();
+  EXPECT_FALSE(facts.encode());
+}
+
+class Runs : public testing::Test {
+ protected:
+  Runs() {
+    list_.add({.words = 2});
+    list_.add({.words = 3, .offset = 8});
+  }
+  void begin() { runs_.begin(list_, bytes_); }
+  void add(std::uint64_t address, std::uint64_t end, std::size_t words) {
+    append(bytes_, shim_run{address, end});
+    for (std::size_t n = 0; n < words; ++n) append(bytes_, address + 8 * n);
+  }
+  std::size_t left_from(std::uint64_t at) const { return runs_.from(GuestVirt(at)).size(); }
+
+  FetchList list_;
+  std::vector<std::byte> bytes_;
+  RecordedRuns runs_;
+};
+
+TEST_F(Runs, HaveTheBytesThatWereCopied) {
+  add(0x1000, 0x1010, 2);
+  add(0x5000, 0x5018, 3);
+  begin();
+
+  EXPECT_EQ(left_from(0x1000), 16u);
+  EXPECT_EQ(left_from(0x100f), 1u);
+  EXPECT_EQ(left_from(0x1010), 0u);
+  EXPECT_EQ(left_from(0xfff), 0u);
+  EXPECT_EQ(left_from(0x5008), 16u);
+  std::uint64_t word = 0;
+  std::memcpy(&word, runs_.from(GuestVirt(0x5010)).data(), sizeof word);
+  EXPECT_EQ(word, 0x5010u);
+  runs_.clear();
+  EXPECT_EQ(left_from(0x1000), 0u);
+}
+
+TEST_F(Runs, EndWithTheStackWhichMayBeShorterThanItsRoom) {
+  list_.add_stack();
+  list_.fit(list_.record_bytes() + 64);
+  add(0x1000, 0x1010, 2);
+  add(0x5000, 0x5018, 3);
+  add(0x9000, 0x9018, 8);
+  begin();
+  EXPECT_EQ(left_from(0x9008), 16u);
+  EXPECT_EQ(left_from(0x5008), 16u);
+}
+
+TEST_F(Runs, GiveTheLongestOfThoseThatOverlap) {
+  add(0x1008, 0x1010, 2);
+  add(0x1000, 0x1018, 3);
+  begin();
+  EXPECT_EQ(left_from(0x1008), 16u);
+}
+
+TEST_F(Runs, AreShorterWhereThePageCouldNotBeRead) {
+  add(0x1ff8, 0x2000, 2);
+  add(0x3000, 0x3000, 3);
+  begin();
+  EXPECT_EQ(left_from(0x1ff8), 8u);
+  EXPECT_EQ(left_from(0x2000), 0u);
+  EXPECT_EQ(left_from(0x3000), 0u);
+}
+
+TEST_F(Runs, ThatCannotBeOnesAreEmpty) {
+  add(0x1000, 0x1018, 2);  // longer than its room
+  add(0x5004, 0x500c, 3);
+  begin();
+  EXPECT_EQ(left_from(0x1000), 0u);
+  EXPECT_EQ(left_from(0x5008), 0u);
+  bytes_.clear();
+  add(0x1000, 0xff8, 2);  // backwards
+  add(0x5000, 0x5004, 3);
+  begin();
+  EXPECT_EQ(left_from(0x1000), 0u);
+  EXPECT_EQ(left_from(0x5000), 0u);
+}
+
+TEST_F(Runs, EndWithTheBytesThatAreThere) {
+  add(0x1000, 0x1010, 2);
+  add(0x5000, 0x5018, 2);
+  begin();
+  EXPECT_EQ(left_from(0x1000), 16u);
+  EXPECT_EQ(left_from(0x5000), 0u);
+}
+
+TEST_F(Runs, AtTheTopOfAllAddressesEndThere) {
+  add(0xfffffffffffffff0, 0, 2);
+  begin();
+  EXPECT_EQ(left_from(0xfffffffffffffff8), 8u);
+  EXPECT_EQ(left_from(0), 0u);
+}
+
+TEST_F(Runs, NoRandomBytesLeadOutOfThem) {
+  std::minstd_rand random(1);
+  for (unsigned round = 0; round < 20'000; ++round) {
+    bytes_.assign(random() % 100, std::byte{0});
+    for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random() % 4);
+    begin();
+    for (std::uint64_t at = 0; at < 8; ++at) {
+      const auto found = runs_.from(GuestVirt(at * 0x0101010101010101));
+      if (found.empty()) continue;
+      EXPECT_GE(found.data(), bytes_.data());
+      EXPECT_LE(found.data() + found.size(), bytes_.data() + bytes_.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringside::vmm
