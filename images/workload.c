@@ -54,7 +54,7 @@ static const long kNumbers[kCalls] = {
 
 // Shared between the processes of one run.
 struct Shared {
-  volatile int stop;
+  volatile int stop, stop_moving;
   uint64_t calls[kCalls];
   uint64_t rounds, reads_timed, ns_in_reads;
 };
@@ -66,6 +66,7 @@ static struct Options {
   unsigned size_count, processes, threads, seconds;
   int direct, time;
   const char *file, *open_path;
+  enum { kPlain, kSecret, kMoving } path_in;
 } options = {.sizes = {4096},
              .size_count = 1,
              .processes = 1,
@@ -166,6 +167,13 @@ static void do_cpuid(void) {
   __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
 }
 
+// Where the path of a moving page is gone just then, the call fails.
+static void try_open(struct Tally* tally) {
+  tally->calls[kOpenat]++;
+  const long fd = syscall(SYS_openat, AT_FDCWD, options.open_path, O_RDONLY, 0);
+  if (fd >= 0) counted(tally, kClose, fd, 0, 0, 0);
+}
+
 static void do_round(struct Tally* tally, struct ReadFile* input, int sink, char* buffer) {
   if (options.reads) do_reads(tally, input, buffer);
   for (uint64_t i = 0; i < options.writes; i++) {
@@ -173,7 +181,11 @@ static void do_round(struct Tally* tally, struct ReadFile* input, int sink, char
   }
   for (uint64_t i = 0; i < options.opens; i++) {
     const long path = (long)options.open_path;
-    counted(tally, kClose, counted(tally, kOpenat, AT_FDCWD, path, O_RDONLY, 0), 0, 0, 0);
+    if (options.path_in == kMoving) {
+      try_open(tally);
+    } else {
+      counted(tally, kClose, counted(tally, kOpenat, AT_FDCWD, path, O_RDONLY, 0), 0, 0, 0);
+    }
   }
   for (uint64_t i = 0; i < options.getppids; i++) counted(tally, kGetppid, 0, 0, 0, 0);
   if (options.tcp) do_tcp(tally);
@@ -205,6 +217,45 @@ static char* new_buffer(void) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (buffer == MAP_FAILED) fail("mmap");
   return buffer;
+}
+
+enum { kPage = 4096 };
+
+// Takes the page of the path away and brings it back, as long as anybody opens.
+static void* move_page(void* page) {
+  static char path[kPage];
+  strncpy(path, options.open_path, kPage - 1);
+  options.open_path = page;
+  while (!shared->stop_moving) {
+    if (mmap(page, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+        page) {
+      fail("mmap");
+    }
+    strcpy(page, path);
+    munmap(page, kPage);
+  }
+  return NULL;
+}
+
+// Puts the path into memory that is not in the kernel's direct map.
+static void hide_path(void) {
+  const int fd = (int)syscall(SYS_memfd_secret, 0);
+  if (fd < 0 || ftruncate(fd, kPage) != 0) fail("memfd_secret");
+  char* page = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) fail("mmap");
+  options.open_path = strncpy(page, options.open_path, kPage - 1);
+}
+
+static pthread_t start_moving(void) {
+  pthread_t mover;
+  char* page =
+      mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) fail("mmap");
+  errno = pthread_create(&mover, NULL, move_page, page);
+  if (errno) fail("pthread_create");
+  while (*(const char* volatile*)&options.open_path != page) {
+  }
+  return mover;
 }
 
 static void run_threads(void) {
@@ -270,6 +321,8 @@ static _Noreturn void usage(const char* wrong) {
       "  --read-size B | --read-sizes B,B,...  sizes that the reads cycle through (4096)\n"
       "  --file PATH       what is read (/data/input); --direct reads past the page cache\n"
       "  --open-path PATH  what --opens opens (/data/input)\n"
+      "  --path-in secret  that path lies in memory of memfd_secret; moving: in a page that comes\n"
+      "                    and goes meanwhile\n"
       "  --processes P --threads T   T threads in each of P processes (1, 1)\n"
       "  --seconds S       repeat the round until S seconds have passed\n"
       "  --time            also print ns_per_read\n";
@@ -327,6 +380,9 @@ static void parse_options(char** words) {
       options.file = value;
     } else if (strcmp(name, "--open-path") == 0) {
       options.open_path = value;
+    } else if (strcmp(name, "--path-in") == 0) {
+      if (strcmp(value, "secret") != 0 && strcmp(value, "moving") != 0) usage(name);
+      options.path_in = *value == 's' ? kSecret : kMoving;
     } else {
       known = 0;
     }
@@ -343,6 +399,7 @@ static void parse_options(char** words) {
     if (!known) usage(name);
   }
   if (options.processes == 0 || options.threads == 0) usage("0 processes or threads");
+  if (options.path_in == kMoving && options.processes > 1) usage("--path-in moving --processes");
 }
 
 int main(int argc, char** argv) {
@@ -351,6 +408,9 @@ int main(int argc, char** argv) {
   parse_options(argv + 1);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) fail("mmap");
+  if (options.path_in == kSecret) hide_path();
+  pthread_t mover;
+  if (options.path_in == kMoving) mover = start_moving();
   start_clock();
   for (unsigned i = 1; i < options.processes; i++) {
     children[i] = fork();
@@ -369,6 +429,8 @@ int main(int argc, char** argv) {
     }
     bad |= status != 0;
   }
+  shared->stop_moving = 1;
+  if (options.path_in == kMoving) pthread_join(mover, NULL);
   if (!bad) report();
   _exit(bad);
 }

@@ -78,6 +78,9 @@ std::vector<std::string> figures_lines(const Figures& figures) {
       trace.kernel.jumps == 0 ? "" : fmt::format(", {} by jumps", trace.kernel.jumps),
       trace.kernel.recording == 0 ? "" : fmt::format("{} recording, ", trace.kernel.recording),
       trace.kernel.retired, counted(trace.disarmed, "probe")));
+  for (const auto& [why, places] : trace.kernel.why_waiting) {
+    lines.push_back(fmt::format("{} not recorded: {}", counted(places, "place"), why));
+  }
   lines.insert(lines.end(), figures.drops_by_clause.begin(), figures.drops_by_clause.end());
   if (!figures.machine.empty()) {
     lines.push_back("the guest stood still " + trace.pauses.describe() +

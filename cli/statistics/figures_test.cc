@@ -30,6 +30,20 @@ TEST(Figures, AreLines) {
                 "4 samples left out"}));
 }
 
+TEST(Figures, SayWhatIsNotRecordedAndWhy) {
+  Figures figures = some();
+  figures.trace.kernel.recording = 5;
+  figures.trace.kernel.recorded = 20;
+  figures.trace.kernel.why_waiting = {{"line 2: stack() follows a stack", 2}, {"b", 1}};
+  const auto lines = figures_lines(figures);
+
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0].substr(0, 40), "12 firings by 30 traps, 20 recorded, 1 o");
+  EXPECT_EQ(lines[1].substr(0, 28), "7 places armed; 5 recording,");
+  EXPECT_EQ(lines[2], "1 place not recorded: b");
+  EXPECT_EQ(lines[3], "2 places not recorded: line 2: stack() follows a stack");
+}
+
 TEST(Figures, OfNoMachineSayNothingOfAGuest) {
   EXPECT_EQ(figures_lines({.trace = {.firings = 1}}).size(), 2u);
   EXPECT_EQ(waits_drawing({}), "");

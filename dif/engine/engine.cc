@@ -108,7 +108,7 @@ struct Engine::State {
   /// A clause is often enabled on thousands of probes, and judged once.
   const RecordNeeds& needs_of(const Ecb& ecb) {
     std::optional<RecordNeeds>& known = record_needs[ecb.info.clause];
-    if (!known) known = dif::record_needs(*ecb.clause);
+    if (!known) known = dif::record_needs(*ecb.clause, firings.enablings.options().string_size);
     return *known;
   }
 
@@ -263,8 +263,14 @@ RecordNeeds Engine::record_needs(ProbeId probe) {
     return needs;
   };
   RecordNeeds needs = needs_at(enablings.find(probe));
-  // The arguments of ERROR describe the fault, and are no part of the guest.
-  needs |= {.obstacle = needs_at(enablings.error_probe()).obstacle};
+  // The arguments of ERROR describe the fault, which is known later only.
+  RecordNeeds of_error = needs_at(enablings.error_probe());
+  of_error.arguments = 0;
+  const bool follows_argument = std::ranges::any_of(of_error.loads, [](const RecordLoad& load) {
+    return load.at.base == RecordAddress::Base::Argument;
+  });
+  if (follows_argument) of_error.obstacle = "ERROR looks at the memory that its arguments name";
+  needs |= of_error;
   return needs;
 }
 

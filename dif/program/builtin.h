@@ -51,6 +51,7 @@ enum class BuiltinType : std::uint8_t {
 /// Where a variable's value comes from, which decides when it can be evaluated.
 enum class BuiltinSource : std::uint8_t {
   Moment,  // what a trap's record holds, or nothing of the guest: later, too
+  Words,   // words of the guest's memory that are known beforehand: later, where they are recorded
   Guest,   // the guest's memory and state: only while the vCPU stands still
 };
 

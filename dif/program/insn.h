@@ -9,7 +9,9 @@
 // Fire context: yes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -38,6 +40,18 @@ constexpr std::optional<LoadedMemory> loaded_memory(Opcode op) {
   if (op >= Opcode::Uldsb && op <= Opcode::Uldx) return LoadedMemory::User;
   if (op >= Opcode::Rldsb && op <= Opcode::Rldx) return LoadedMemory::Own;
   return std::nullopt;
+}
+
+/// How many bytes such a load takes.
+constexpr unsigned loaded_bytes(Opcode op) {
+  constexpr Opcode kOne[] = {Opcode::Ldsb,  Opcode::Ldub,  Opcode::Uldsb,
+                             Opcode::Uldub, Opcode::Rldsb, Opcode::Rldub};
+  constexpr Opcode kTwo[] = {Opcode::Ldsh,  Opcode::Lduh,  Opcode::Uldsh,
+                             Opcode::Ulduh, Opcode::Rldsh, Opcode::Rlduh};
+  constexpr Opcode kEight[] = {Opcode::Ldx, Opcode::Uldx, Opcode::Rldx};
+  if (std::ranges::find(kOne, op) != std::end(kOne)) return 1;
+  if (std::ranges::find(kTwo, op) != std::end(kTwo)) return 2;
+  return std::ranges::find(kEight, op) != std::end(kEight) ? 8 : 4;
 }
 
 /// The places of an instruction's operands. Fields that a form does not name must be zero.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "dif/program/action_kind.h"
 #include "dif/program/builtin.h"
@@ -30,99 +32,172 @@ bool makes_memory(BuiltinType type) {
   return type == BuiltinType::String || type == BuiltinType::Pointer;
 }
 
-/// The registers before an instruction, whichever way led to it.
-struct Known {
-  std::uint8_t ours = 0;       // by bit: holds an address of D's own memory
-  std::uint8_t constants = 1;  // by bit: holds the value below; r0 is 0
-  std::array<std::uint64_t, kRegisters> values{};
+using Base = RecordAddress::Base;
 
-  bool is_ours(unsigned number) const { return (ours >> number % kRegisters & 1) != 0; }
-  std::optional<std::uint64_t> value(unsigned number) const {
-    const unsigned at = number % kRegisters;
-    return (constants >> at & 1) != 0 ? std::optional(values[at]) : std::nullopt;
+/// A register's value, as far as it is known.
+struct Value {
+  bool is_ours = false;                  // an address of D's own memory
+  std::optional<RecordAddress> address;  // a constant, or where in the guest it points
+
+  static Value ours() { return {true, std::nullopt}; }
+  static Value of(std::uint64_t constant) {
+    return {false, RecordAddress{Base::Constant, 0, static_cast<std::int64_t>(constant)}};
   }
-  void set(unsigned number, bool is_ours, std::optional<std::uint64_t> value = std::nullopt) {
-    const unsigned at = number % kRegisters;
-    const auto bit = static_cast<std::uint8_t>(1U << at);
-    if (at == 0) return;
-    ours = static_cast<std::uint8_t>(is_ours ? ours | bit : ours & ~bit);
-    constants = static_cast<std::uint8_t>(value ? constants | bit : constants & ~bit);
-    if (value) values[at] = *value;
+  std::optional<std::uint64_t> constant() const {
+    if (!address || address->base != Base::Constant) return std::nullopt;
+    return static_cast<std::uint64_t>(address->offset);
+  }
+  bool is_null() const { return constant() == 0; }
+  void meet(const Value& other) {
+    is_ours = is_ours && other.is_ours;
+    if (address != other.address) address.reset();
+  }
+};
+
+/// All that is known before an instruction, whichever way led to it.
+struct Known {
+  std::array<Value, kRegisters> registers{Value::of(0)};
+  std::map<std::uint16_t, Value> clause_variables;  // this->, by id; those that are known
+
+  const Value& at(unsigned number) const { return registers[number % kRegisters]; }
+  void set(unsigned number, Value value) {
+    if (number % kRegisters != 0) registers[number % kRegisters] = value;
   }
   void meet(const Known& other) {
-    ours &= other.ours;
-    constants &= other.constants;
-    for (unsigned at = 0; at < kRegisters; ++at) {
-      if (values[at] != other.values[at]) constants &= static_cast<std::uint8_t>(~(1U << at));
+    for (unsigned n = 0; n < kRegisters; ++n) registers[n].meet(other.registers[n]);
+    for (auto& [id, value] : clause_variables) {
+      const auto there = other.clause_variables.find(id);
+      value.meet(there != other.clause_variables.end() ? there->second : Value());
     }
   }
 };
 
-class ObjectNeeds {
- public:
-  explicit ObjectNeeds(const Difo& difo) : difo_(difo) {}
+/// Modulo 2^64, as DIF computes.
+std::int64_t wrap(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
 
-  RecordNeeds find() {
-    if (difo_.destructive) prevent(0, "changes the guest");
-    if (is_user_code(difo_.result.kind) || difo_.result.kind == ValueKind::KernelStack) {
-      prevent(0, "follows a stack");
-    }
-    walk_forward(difo_, Known(),
-                 [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
-    return std::move(needs_);
+/// One of both may be an address; its distance grows by the constant.
+std::optional<RecordAddress> moved(const Value& value, std::optional<std::uint64_t> by) {
+  if (!value.address || !by) return std::nullopt;
+  RecordAddress address = *value.address;
+  address.offset = wrap(static_cast<std::uint64_t>(address.offset) + *by);
+  return address;
+}
+
+std::optional<std::uint64_t> folded(Opcode op, const Value& left, const Value& right) {
+  const auto a = left.constant(), b = right.constant();
+  if (!a || !b) return std::nullopt;
+  if (op == Opcode::Mul) return *a * *b;
+  if (op == Opcode::Sll && *b < 64) return *a << *b;
+  return std::nullopt;
+}
+
+/// The objects of one clause, in the order in which they run.
+class ClauseNeeds {
+ public:
+  explicit ClauseNeeds(std::uint32_t string_size) : string_size_(string_size) {}
+
+  void add(const Difo& difo) {
+    difo_ = &difo;
+    pushed_.clear();
+    if (difo.destructive) prevent(0, "changes the guest");
+    if (is_user_code(difo.result.kind)) prevent(0, "follows the process's stack");
+    needs_.stack |= difo.result.kind == ValueKind::KernelStack;
+    Known first;
+    first.clause_variables = std::move(clause_variables_);
+    after_.reset();
+    walk_forward(difo, first, [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
+    if (after_) clause_variables_ = std::move(after_->clause_variables);
   }
+  void prevent(std::string why) {
+    if (!needs_.obstacle) needs_.obstacle = std::move(why);
+  }
+  RecordNeeds take() { return std::move(needs_); }
 
  private:
   void prevent(std::size_t at, std::string_view why) {
-    if (needs_.obstacle) return;
-    const SourceMap::Part* const part = difo_.source.at(static_cast<std::uint32_t>(at));
+    const SourceMap::Part* const part = difo_->source.at(static_cast<std::uint32_t>(at));
     if (part == nullptr || part->text.empty()) {
-      needs_.obstacle = fmt::format("an expression {}", why);
+      prevent(fmt::format("an expression {}", why));
     } else {
-      needs_.obstacle = fmt::format("line {}: {} {}", part->line, part->text, why);
+      prevent(fmt::format("line {}: {} {}", part->line, part->text, why));
     }
   }
-  void must_be_ours(std::size_t at, const Known& known, unsigned number) {
-    if (!known.is_ours(number)) prevent(at, kReads);
+  std::optional<std::uint16_t> read(std::size_t at, const Value& from, std::uint64_t bytes,
+                                    bool is_users);
+  /// By reference; null is no memory.
+  void read_ours_or(std::size_t at, const Value& from, std::uint64_t bytes) {
+    if (!from.is_ours && !from.is_null()) read(at, from, bytes, false);
   }
   bool is_by_reference(VariableScope scope, std::uint16_t id) const {
+    const Variable* const found = find_variable(scope, id);
+    return found != nullptr && dif::is_by_reference(found->type);
+  }
+  const Variable* find_variable(VariableScope scope, std::uint16_t id) const {
     const auto found = std::ranges::find_if(
-        difo_.variables, [&](const Variable& one) { return one.scope == scope && one.id == id; });
-    return found != difo_.variables.end() && dif::is_by_reference(found->type);
+        difo_->variables, [&](const Variable& one) { return one.scope == scope && one.id == id; });
+    return found == difo_->variables.end() ? nullptr : &*found;
   }
 
   void run(std::size_t at, Insn in, Known& known);
+  void load(std::size_t at, Insn in, LoadedMemory memory, Known& known);
   void load_builtin(std::size_t at, Insn in, Known& known);
   void load_array(std::size_t at, Insn in, Known& known);
+  void push_reference(std::size_t at, Insn in, const Known& known);
   void call(std::size_t at, Insn in, Known& known);
-  void load_variable(VariableScope scope, Insn in, Known& known) const {
-    known.set(in.rd(), is_by_reference(scope, in.index()));
-  }
-  void store_variable(std::size_t at, VariableScope scope, Insn in, const Known& known) {
-    const bool is_null = known.value(in.rd()) == 0;
-    if (is_by_reference(scope, in.index()) && !is_null) must_be_ours(at, known, in.rd());
-  }
+  void copy_in(std::size_t at, const SubroutineInfo& subroutine);
+  void load_variable(VariableScope scope, Insn in, Known& known) const;
+  void store_variable(std::size_t at, VariableScope scope, Insn in, Known& known);
 
-  const Difo& difo_;
-  std::vector<bool> pushed_;  // whether each value on the tuple stack is ours
+  const std::uint32_t string_size_;
+  const Difo* difo_ = nullptr;
+  std::vector<Value> pushed_;  // on the tuple stack
+  std::map<std::uint16_t, Value> clause_variables_;
+  std::optional<Known> after_;  // the object
   RecordNeeds needs_;
 };
 
+/// The number of the load. A list of loads has distances of 32 bits, which reach the kernel's image
+/// and modules, too.
+std::optional<std::uint16_t> ClauseNeeds::read(std::size_t at, const Value& from,
+                                               std::uint64_t bytes, bool is_users) {
+  const bool is_near = from.address && from.address->offset ==
+                                            static_cast<std::int32_t>(from.address->offset);
+  if (!is_near || bytes > UINT32_MAX) {
+    prevent(at, kReads);
+    return std::nullopt;
+  }
+  return needs_.add({*from.address, static_cast<std::uint32_t>(bytes), is_users});
+}
+
 /// No branch leads into or out of the pushes of one call or key.
-void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
-  const bool r1 = known.is_ours(in.r1()), r2 = known.is_ours(in.r2());
+void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
+  const Value r1 = known.at(in.r1()), r2 = known.at(in.r2());
+  if (const auto memory = loaded_memory(in.op())) return load(at, in, *memory, known);
   switch (in.op()) {
-    case Opcode::Add: return known.set(in.rd(), r1 != r2);
-    case Opcode::Sub: return known.set(in.rd(), r1 && !r2);
-    case Opcode::Mov: return known.set(in.rd(), r1, known.value(in.r1()));
-    case Opcode::Setx: return known.set(in.rd(), false, difo_.integers[in.index()]);
+    case Opcode::Add: {
+      const auto address = r2.constant() ? moved(r1, r2.constant()) : moved(r2, r1.constant());
+      return known.set(in.rd(), {r1.is_ours != r2.is_ours, address});
+    }
+    case Opcode::Sub: {
+      const auto by = r2.constant();
+      return known.set(in.rd(), {r1.is_ours && !r2.is_ours,
+                                 moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
+    }
+    case Opcode::Mul:
+    case Opcode::Sll: {
+      const auto value = folded(in.op(), r1, r2);
+      return known.set(in.rd(), value ? Value::of(*value) : Value());
+    }
+    case Opcode::Mov: return known.set(in.rd(), r1);
+    case Opcode::Setx: return known.set(in.rd(), Value::of(difo_->integers[in.index()]));
     case Opcode::Sets:
-    case Opcode::Allocs: return known.set(in.rd(), true);
-    case Opcode::Copys: return must_be_ours(at, known, in.r1());
+    case Opcode::Allocs: return known.set(in.rd(), Value::ours());
+    case Opcode::Copys: return read_ours_or(at, r1, r2.constant().value_or(UINT64_MAX));
     case Opcode::Scmp:
-      if (known.value(in.r1()) != 0) must_be_ours(at, known, in.r1());
-      if (known.value(in.r2()) != 0) must_be_ours(at, known, in.r2());
-      return;
+      read_ours_or(at, r1, string_size_);
+      return read_ours_or(at, r2, string_size_);
     case Opcode::Ldga: return load_array(at, in, known);
     case Opcode::Ldgs:
       if (in.index() < kFirstUserVariable) return load_builtin(at, in, known);
@@ -136,59 +211,124 @@ void ObjectNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Stts:
     case Opcode::Sttaa: return store_variable(at, VariableScope::Thread, in, known);
     case Opcode::Stls: return store_variable(at, VariableScope::Clause, in, known);
-    case Opcode::Pushtr:
-      if (known.value(in.rd()) != 0) must_be_ours(at, known, in.rd());  // strtok(NULL, ...)
-      return pushed_.push_back(true);
-    case Opcode::Pushtv: return pushed_.push_back(known.is_ours(in.rd()));
+    case Opcode::Pushtr: return push_reference(at, in, known);
+    case Opcode::Pushtv: return pushed_.push_back(known.at(in.rd()));
     case Opcode::Popts:
       if (!pushed_.empty()) pushed_.pop_back();
       return;
     case Opcode::Flushts: return pushed_.clear();
     case Opcode::Call: return call(at, in, known);
     case Opcode::Ret:
-      if (dif::is_by_reference(difo_.result)) must_be_ours(at, known, in.rd());
+      if (dif::is_by_reference(difo_->result)) {
+        read_ours_or(at, known.at(in.rd()), stored_size(difo_->result, string_size_));
+      }
+      after_ ? after_->meet(known) : void(after_ = known);
       return;
     default: break;
   }
-  const auto memory = loaded_memory(in.op());
-  if (memory == LoadedMemory::Guest) must_be_ours(at, known, in.r1());
-  if (memory == LoadedMemory::User) prevent(at, kReads);
   const Form form = opcode_info(static_cast<std::uint8_t>(in.op()))->form;
-  if (form == Form::Rrr || form == Form::Rr || form == Form::Load) known.set(in.rd(), false);
+  if (form == Form::Rrr || form == Form::Rr || form == Form::Load) known.set(in.rd(), {});
 }
 
-void ObjectNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
+/// A word of the guest's may be an address in its turn.
+void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& known) {
+  const Value& from = known.at(in.r1());
+  Value value;
+  const bool is_guests = memory == LoadedMemory::User ||
+                         (memory == LoadedMemory::Guest && !from.is_ours);
+  if (is_guests) {
+    const unsigned bytes = loaded_bytes(in.op());
+    const auto load = read(at, from, bytes, memory == LoadedMemory::User);
+    if (load && bytes == sizeof(std::uint64_t)) value.address = RecordAddress{Base::Load, *load, 0};
+  }
+  known.set(in.rd(), value);
+}
+
+void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   const auto info = find_builtin(in.index());
-  if (!info) return prevent(at, kReads);
-  if (info->source != BuiltinSource::Moment) prevent(at, kReads);
+  if (!info || info->source == BuiltinSource::Guest) return prevent(at, kReads);
+  Value value;
+  value.is_ours = info->type == BuiltinType::String;
+  if (info->source == BuiltinSource::Words &&
+      std::ranges::find(needs_.variables, info->id) == needs_.variables.end()) {
+    needs_.variables.push_back(info->id);
+  }
+  if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
-    const unsigned n = in.index() - static_cast<unsigned>(Builtin::Arg0);
+    const auto n =
+        static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);
+    value.address = RecordAddress{Base::Argument, n, 0};
   }
   needs_.error_number |= info->id == Builtin::Errno;
-  known.set(in.rd(), info->type == BuiltinType::String);
+  known.set(in.rd(), value);
 }
 
-void ObjectNeeds::load_array(std::size_t at, Insn in, Known& known) {
+void ClauseNeeds::load_array(std::size_t at, Insn in, Known& known) {
+  Value value;
   if (in.r1() == kUregsArray) prevent(at, kReads);
   if (in.r1() == kArgsArray) {
-    const auto n = known.value(in.r2());
-    const unsigned which = n && *n < kMaxProbeArguments ? 1U << *n : kAllArguments;
+    const auto n = known.at(in.r2()).constant();
+    const bool is_known = n && *n < kMaxProbeArguments;
+    const unsigned which = is_known ? 1U << *n : kAllArguments;
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | which);
+    if (is_known) value.address = RecordAddress{Base::Argument, static_cast<std::uint16_t>(*n), 0};
   }
-  known.set(in.rd(), false);
+  known.set(in.rd(), value);
 }
 
-void ObjectNeeds::call(std::size_t at, Insn in, Known& known) {
+void ClauseNeeds::push_reference(std::size_t at, Insn in, const Known& known) {
+  const bool is_string = in.r1() == static_cast<std::uint8_t>(TupleType::String);
+  const auto size = is_string ? string_size_ : known.at(in.r2()).constant().value_or(UINT64_MAX);
+  read_ours_or(at, known.at(in.rd()), size);
+  pushed_.push_back(Value::ours());  // or null, as strtok() may have it
+}
+
+void ClauseNeeds::call(std::size_t at, Insn in, Known& known) {
   const auto info = find_subroutine(in.index());
-  if (!info || looks_at_guest(*info)) prevent(at, kReads);
+  const bool copies_in =
+      info && (info->id == Subroutine::Copyin || info->id == Subroutine::Copyinstr);
+  if (copies_in) {
+    copy_in(at, *info);
+  } else if (!info || looks_at_guest(*info)) {
+    prevent(at, kReads);
+  }
   for (std::size_t n = 0; info && n < std::min(pushed_.size(), info->arguments.size()); ++n) {
     const bool by_address =
         info->arguments[n] == ArgumentKind::Pointer || info->arguments[n] == ArgumentKind::String;
-    if (by_address && !pushed_[n]) prevent(at, kReads);
+    if (by_address && !pushed_[n].is_ours) prevent(at, kReads);
   }
   pushed_.clear();
-  known.set(in.rd(), info && makes_memory(info->result));
+  known.set(in.rd(), info && makes_memory(info->result) ? Value::ours() : Value());
+}
+
+/// copyin(address, size), copyinstr(address[, most]).
+void ClauseNeeds::copy_in(std::size_t at, const SubroutineInfo& subroutine) {
+  if (pushed_.empty()) return prevent(at, kReads);
+  std::uint64_t bytes = string_size_;
+  if (pushed_.size() > 1) {
+    const std::uint64_t wanted = pushed_[1].constant().value_or(UINT64_MAX);
+    bytes = subroutine.id == Subroutine::Copyin ? wanted : std::min(bytes, wanted);
+  }
+  read(at, pushed_[0], bytes, true);
+}
+
+void ClauseNeeds::load_variable(VariableScope scope, Insn in, Known& known) const {
+  if (is_by_reference(scope, in.index())) return known.set(in.rd(), Value::ours());
+  const auto found = known.clause_variables.find(in.index());
+  const bool is_known = scope == VariableScope::Clause && found != known.clause_variables.end();
+  known.set(in.rd(), is_known ? found->second : Value());
+}
+
+void ClauseNeeds::store_variable(std::size_t at, VariableScope scope, Insn in, Known& known) {
+  const Value& value = known.at(in.rd());
+  const Variable* const variable = find_variable(scope, in.index());
+  if (variable != nullptr && dif::is_by_reference(variable->type)) {
+    return read_ours_or(at, value, stored_size(variable->type, string_size_));
+  }
+  if (scope != VariableScope::Clause) return;
+  const bool is_whole = variable != nullptr && variable->type.size == sizeof(std::uint64_t);
+  known.clause_variables[in.index()] = is_whole && !value.is_ours ? value : Value();
 }
 
 std::string of_action(const Action& action, std::string_view why) {
@@ -211,21 +351,38 @@ std::optional<std::string> obstacle_of(const Action& action) {
 
 }  // namespace
 
+/// Loads that are based on others of `other` are based on the same ones here.
 RecordNeeds& RecordNeeds::operator|=(const RecordNeeds& other) {
   arguments |= other.arguments;
   error_number |= other.error_number;
+  stack |= other.stack;
+  for (const Builtin variable : other.variables) {
+    if (std::ranges::find(variables, variable) == variables.end()) variables.push_back(variable);
+  }
+  std::vector<std::uint16_t> numbers;
+  for (RecordLoad load : other.loads) {
+    if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
+    numbers.push_back(add(load));
+  }
   if (!obstacle) obstacle = other.obstacle;
   return *this;
 }
 
-RecordNeeds record_needs(const Clause& clause) {
-  RecordNeeds needs;
-  if (clause.predicate) needs |= ObjectNeeds(*clause.predicate).find();
+std::uint16_t RecordNeeds::add(const RecordLoad& load) {
+  const auto found = std::ranges::find(loads, load);
+  const auto number = static_cast<std::uint16_t>(found - loads.begin());
+  if (found == loads.end()) loads.push_back(load);
+  return number;
+}
+
+RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size) {
+  ClauseNeeds needs(string_size);
+  if (clause.predicate) needs.add(*clause.predicate);
   for (const Action& action : clause.actions) {
-    needs |= RecordNeeds{.obstacle = obstacle_of(action)};
-    for (const Difo& difo : action.arguments) needs |= ObjectNeeds(difo).find();
+    if (auto obstacle = obstacle_of(action)) needs.prevent(std::move(*obstacle));
+    for (const Difo& difo : action.arguments) needs.add(difo);
   }
-  return needs;
+  return needs.take();
 }
 
 }  // namespace ringside::dif

@@ -1,9 +1,11 @@
-// Decides which clauses can be evaluated later, from what a trap's record holds: the registers, the
-// time, and of the current task its address, name, ids and start time. A clause that looks at the
-// guest's memory, or changes the guest, has to be evaluated while the vCPU stands still.
+// Decides which clauses can be evaluated later, from the record of a trap: the registers, the time, of
+// the current task its address, name, ids and start time, and such words of the guest's memory as
+// the record was told to copy. A clause that changes the guest, or looks at memory whose address a
+// record cannot tell, has to be evaluated while the vCPU stands still.
 //
-// An object is judged by one walk over its instructions (forward_walk.h). A load is harmless where
-// its address is of D's own memory: of a string constant, a variable, or what a subroutine has
+// An object is judged by one walk over its instructions (forward_walk.h), which follows where each
+// register's address comes from: an argument, the task, or the value of an earlier load, and a
+// constant. Memory of D's own needs nothing: a string constant, a variable, or what a subroutine has
 // made. Used by the tracer, which lets probes record or wait. Fire context: no.
 #pragma once
 
@@ -12,22 +14,52 @@
 #include <string>
 #include <vector>
 
+#include "dif/program/builtin.h"
 #include "dif/program/program.h"
 
 namespace ringside::dif {
 
+/// An address, as far as it is known before the probe fires: what it is counted from, and a distance.
+struct RecordAddress {
+  enum class Base : std::uint8_t {
+    Constant,  // nothing: the offset is the address
+    Argument,  // argument `number` of the probe
+    Task,      // curthread
+    Load,      // the 8 bytes of load `number`
+  };
+  Base base = Base::Constant;
+  std::uint16_t number = 0;
+  std::int64_t offset = 0;  // bytes
+
+  bool operator==(const RecordAddress&) const = default;
+};
+
+/// Memory of the guest that a clause may look at, whichever way it takes.
+struct RecordLoad {
+  RecordAddress at;
+  std::uint32_t bytes = 0;
+  bool is_users = false;  // an address of the process's, else the kernel's
+
+  bool operator==(const RecordLoad&) const = default;
+};
+
 struct RecordNeeds {
-  /// The arguments that the clause uses, by bit: the probe's place has to know them without memory.
+  /// The arguments that the clause uses, by bit: the probe's place has to tell where they are.
   std::uint16_t arguments = 0;
-  bool error_number = false;  // errno, likewise
+  bool error_number = false;       // errno, likewise
+  bool stack = false;              // the kernel's
+  std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
+  std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
   /// Why it cannot be evaluated later, worded to follow "waits: "; empty: it can.
-  std::optional<std::string> obstacle;
+  std::optional<std::string> obstacle = std::nullopt;
 
   /// Of both.
   RecordNeeds& operator|=(const RecordNeeds& other);
+  /// Adds a load, unless it is there; returns its number.
+  std::uint16_t add(const RecordLoad& load);
 };
 
-/// Of a verified clause.
-RecordNeeds record_needs(const Clause& clause);
+/// Of a verified clause. `string_size`: the most bytes of a string (strsize).
+RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size);
 
 }  // namespace ringside::dif

@@ -9,22 +9,52 @@ namespace {
 
 using namespace testing;
 
+using Base = RecordAddress::Base;
+
+constexpr std::uint32_t kStringSize = 100;
+
+RecordNeeds needs_of(const Clause& clause) {
+  return record_needs(clause, kStringSize);
+}
 RecordNeeds needs_of(const Difo& difo) {
-  return record_needs(clause({action(ActionKind::Trace, {difo})}));
+  return needs_of(clause({action(ActionKind::Trace, {difo})}));
+}
+RecordLoad kernel_load(Base base, std::uint16_t number, std::int64_t offset, std::uint32_t bytes) {
+  return {{base, number, offset}, bytes, false};
+}
+RecordLoad user_load(std::uint16_t argument, std::uint32_t bytes) {
+  return {{Base::Argument, argument, 0}, bytes, true};
+}
+constexpr std::uint32_t load_builtin(Builtin which, unsigned to) {
+  return encode_indexed(Opcode::Ldgs, static_cast<unsigned>(which), to);
+}
+constexpr std::uint32_t call(Subroutine which, unsigned to) {
+  return encode_indexed(Opcode::Call, static_cast<unsigned>(which), to);
+}
+constexpr std::uint32_t push_value(unsigned from) {
+  return encode_push(Opcode::Pushtv, TupleType::Value, 0, from);
+}
+constexpr std::uint32_t push_string(unsigned from) {
+  return encode_push(Opcode::Pushtr, TupleType::String, 0, from);
 }
 bool is_deferred(const Difo& difo) {
   return !needs_of(difo).obstacle;
 }
 
 TEST(RecordNeeds, TheRecordHasWhoAndWhen) {
-  EXPECT_FALSE(record_needs(count_by_execname().clauses[0]).obstacle);
+  EXPECT_FALSE(needs_of(count_by_execname().clauses[0]).obstacle);
   for (const Builtin which : {Builtin::Pid, Builtin::Tid, Builtin::Curthread, Builtin::Timestamp,
                               Builtin::Walltimestamp, Builtin::Cpu, Builtin::Ipl}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
   }
-  for (const Builtin which : {Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Vtimestamp,
-                              Builtin::Caller, Builtin::Stackdepth, Builtin::Ustackdepth}) {
+  for (const Builtin which :
+       {Builtin::Vtimestamp, Builtin::Ustackdepth, Builtin::Ucaller}) {
     EXPECT_FALSE(is_deferred(builtin(which)));
+  }
+  for (const Builtin which : {Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Caller,
+                              Builtin::Stackdepth}) {
+    EXPECT_TRUE(is_deferred(builtin(which)));
+    EXPECT_EQ(needs_of(builtin(which)).variables, std::vector{which});
   }
 }
 
@@ -47,13 +77,132 @@ TEST(RecordNeeds, RegistersAreRecordedAndTheProcesssAreNot) {
   EXPECT_FALSE(is_deferred(difo({encode(Opcode::Ldga, kUregsArray, 0, 1), encode_return(1)})));
 }
 
-TEST(RecordNeeds, ALoadOfTheGuestsMemoryWaits) {
-  EXPECT_FALSE(is_deferred(load_from(0xffff888000000000)));
-  const Difo user = difo(
-      {encode_indexed(Opcode::Ldgs, 0x106, 1), encode(Opcode::Uldub, 1, 0, 2), encode_return(2)});
-  EXPECT_FALSE(is_deferred(user));
-  // trace(stringof(arg0)): the engine reads what the object's value points at.
-  EXPECT_FALSE(is_deferred(builtin(Builtin::Arg0, kString)));
+TEST(RecordNeeds, AChainOfPointersIsAListOfLoads) {
+  // ((int *)((long *)args[1] + 2)[-1])[8]
+  Difo chain = difo({encode_indexed(Opcode::Setx, 0, 1), encode(Opcode::Ldga, kArgsArray, 1, 2),
+                     encode_indexed(Opcode::Setx, 1, 3), encode(Opcode::Add, 2, 3, 2),
+                     encode_indexed(Opcode::Setx, 2, 3), encode(Opcode::Sub, 2, 3, 2),
+                     encode(Opcode::Ldx, 2, 0, 2), encode_indexed(Opcode::Setx, 3, 3),
+                     encode_indexed(Opcode::Setx, 4, 4), encode(Opcode::Mul, 3, 4, 3),
+                     encode(Opcode::Add, 3, 2, 2), encode(Opcode::Lduw, 2, 0, 2),
+                     encode_return(2)});
+  chain.integers = {1, 16, 8, 8, 4};
+  const RecordNeeds needs = needs_of(chain);
+
+  EXPECT_FALSE(needs.obstacle);
+  EXPECT_EQ(needs.arguments, 2u);
+  EXPECT_EQ(needs.loads, (std::vector{kernel_load(Base::Argument, 1, 8, 8),
+                                      kernel_load(Base::Load, 0, 32, 4)}));
+}
+
+TEST(RecordNeeds, TheTaskAndVariablesOfTheKernelHaveKnownAddresses) {
+  const Difo state = difo({load_builtin(Builtin::Curthread, 1), encode(Opcode::Lduw, 1, 0, 2),
+                           encode_return(2)});
+  EXPECT_EQ(needs_of(state).loads, std::vector{kernel_load(Base::Task, 0, 0, 4)});
+  const auto jiffies = needs_of(load_from(0xffffffff82001000)).loads;
+  EXPECT_EQ(jiffies, std::vector{kernel_load(Base::Constant, 0, -0x7dfff000, 8)});
+  EXPECT_FALSE(is_deferred(load_from(0xffff888000000000))) << "no distance of 32 bits";
+}
+
+TEST(RecordNeeds, ALoadOfTheProcesssIsToldFromOneOfTheKernels) {
+  const Difo user = difo({load_builtin(Builtin::Arg0, 1), encode(Opcode::Uldub, 1, 0, 2),
+                          encode_return(2)});
+  EXPECT_EQ(needs_of(user).loads, std::vector{user_load(0, 1)});
+}
+
+TEST(RecordNeeds, AnAddressThatNoRecordTellsWaits) {
+  const auto at_r1 = [](std::uint32_t load) {
+    return difo({load, encode(Opcode::Ldx, 1, 0, 2), encode_return(2)});
+  };
+  EXPECT_TRUE(is_deferred(at_r1(load_builtin(Builtin::Arg0, 1))));
+  EXPECT_FALSE(is_deferred(at_r1(load_builtin(Builtin::Pid, 1))));
+  EXPECT_FALSE(is_deferred(at_r1(encode(Opcode::Ldga, kRegsArray, 0, 1))));
+  EXPECT_FALSE(is_deferred(at_r1(encode_indexed(Opcode::Ldgs, kFirstUserVariable, 1))));
+  // A word of 4 bytes is no address, nor is a sum of two addresses.
+  EXPECT_FALSE(is_deferred(difo({load_builtin(Builtin::Curthread, 1),
+                                 encode(Opcode::Lduw, 1, 0, 1), encode(Opcode::Ldx, 1, 0, 2),
+                                 encode_return(2)})));
+  EXPECT_FALSE(is_deferred(difo({load_builtin(Builtin::Curthread, 1),
+                                 load_builtin(Builtin::Arg0, 2), encode(Opcode::Add, 1, 2, 1),
+                                 encode(Opcode::Ldx, 1, 0, 2), encode_return(2)})));
+}
+
+TEST(RecordNeeds, AClausesOwnVariableKeepsAnAddressFromOneObjectToTheNext) {
+  const unsigned id = kFirstUserVariable + 1;
+  Difo store = difo({load_builtin(Builtin::Arg1, 1), encode_indexed(Opcode::Stls, id, 1),
+                     encode_return(0)},
+                    ValueType{ValueKind::Void, false, 0});
+  Difo use = difo({encode_indexed(Opcode::Ldls, id, 1), encode(Opcode::Ldx, 1, 0, 2),
+                   encode_return(2)});
+  store.variables = use.variables = {
+      {static_cast<std::uint16_t>(id), VariableScope::Clause, VariableKind::Scalar, kLong, "p"}};
+  const auto needs_of_both = [&] {
+    return needs_of(
+        clause({action(ActionKind::Trace, {store}), action(ActionKind::Trace, {use})}));
+  };
+
+  EXPECT_FALSE(needs_of_both().obstacle);
+  EXPECT_EQ(needs_of_both().loads, std::vector{kernel_load(Base::Argument, 1, 0, 8)});
+  EXPECT_FALSE(is_deferred(use)) << "another clause may have stored it";
+  store.text[0] = load_builtin(Builtin::Pid, 1);
+  EXPECT_TRUE(needs_of_both().obstacle);
+  // if (pid == 0) this->p = arg0;
+  store.text = {load_builtin(Builtin::Arg1, 1), encode_indexed(Opcode::Stls, id, 1),
+                load_builtin(Builtin::Pid, 2),  encode(Opcode::Tst, 2),
+                encode_branch(Opcode::Bne, 7),  load_builtin(Builtin::Arg0, 1),
+                encode_indexed(Opcode::Stls, id, 1), encode_return(0)};
+  EXPECT_TRUE(needs_of_both().obstacle);
+}
+
+TEST(RecordNeeds, StringsAreReadUpToTheirLongest) {
+  Difo name = difo({load_builtin(Builtin::Arg0, 1), encode_return(1)},
+                   ValueType{ValueKind::String, false, 0});
+  EXPECT_EQ(needs_of(name).loads, std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
+  name.result = {ValueKind::Bytes, false, 16};
+  EXPECT_EQ(needs_of(name).loads, std::vector{kernel_load(Base::Argument, 0, 0, 16)});
+  const Difo length = difo({load_builtin(Builtin::Arg0, 1), push_string(1),
+                            call(Subroutine::Strlen, 2), encode_return(2)});
+  EXPECT_EQ(needs_of(length).loads, std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
+  const Difo compared = difo({load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Execname, 2),
+                              encode(Opcode::Scmp, 2, 1), encode_return(0)});
+  EXPECT_EQ(needs_of(compared).loads,
+            std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
+}
+
+TEST(RecordNeeds, MemoryOfTheProcessIsCopiedInWhereItsSizeIsKnown) {
+  Difo bytes = difo({load_builtin(Builtin::Arg1, 1), push_value(1),
+                     encode_indexed(Opcode::Setx, 0, 1), push_value(1),
+                     call(Subroutine::Copyin, 2), encode(Opcode::Ldub, 2, 0, 2),
+                     encode_return(2)});
+  bytes.integers = {24};
+  EXPECT_EQ(needs_of(bytes).loads, std::vector{user_load(1, 24)});
+  bytes.text[2] = load_builtin(Builtin::Arg2, 1);
+  EXPECT_FALSE(is_deferred(bytes)) << "as many bytes as the process says";
+  Difo text = difo({load_builtin(Builtin::Arg1, 1), push_value(1), call(Subroutine::Copyinstr, 2),
+                    encode_return(2)},
+                   ValueType{ValueKind::String, false, 0});
+  EXPECT_EQ(needs_of(text).loads, std::vector{user_load(1, kStringSize)});
+  text.text.insert(text.text.begin() + 2, {encode_indexed(Opcode::Setx, 0, 1), push_value(1)});
+  text.integers = {10};
+  EXPECT_EQ(needs_of(text).loads, std::vector{user_load(1, 10)});
+  text.integers = {1000};
+  EXPECT_EQ(needs_of(text).loads, std::vector{user_load(1, kStringSize)});
+}
+
+TEST(RecordNeeds, OfSeveralClausesHaveEachLoadOnce) {
+  const auto needs_with = [](std::vector<RecordLoad> loads) {
+    RecordNeeds needs;
+    needs.loads = std::move(loads);
+    return needs;
+  };
+  const RecordLoad task = kernel_load(Base::Task, 0, 8, 8);
+  const RecordLoad first = kernel_load(Base::Argument, 0, 8, 8);
+  RecordNeeds needs = needs_with({task});
+  needs |= needs_with({first, task, kernel_load(Base::Load, 0, 1, 1),
+                       kernel_load(Base::Load, 1, 1, 1)});
+
+  EXPECT_EQ(needs.loads, (std::vector{task, first, kernel_load(Base::Load, 1, 1, 1),
+                                      kernel_load(Base::Load, 0, 1, 1)}));
 }
 
 TEST(RecordNeeds, ALoadOfDsOwnMemoryDoesNot) {
@@ -82,21 +231,18 @@ TEST(RecordNeeds, AnAddressThatMayBeTheGuestsOnOneWayWaits) {
   EXPECT_TRUE(is_deferred(choice));
 }
 
-TEST(RecordNeeds, SubroutinesWaitThatLookAtTheGuest) {
-  const auto call = [](Subroutine which, std::uint32_t push) {
-    return difo({encode_indexed(Opcode::Ldgs, 0x106, 1), push,
-                 encode_indexed(Opcode::Call, static_cast<unsigned>(which), 2), encode_return(2)});
+TEST(RecordNeeds, SubroutinesWaitThatFindTheirMemoryThemselves) {
+  const auto call_with = [](Subroutine which, std::uint32_t push) {
+    return difo({load_builtin(Builtin::Pid, 1), push, call(which, 2), encode_return(2)});
   };
-  const std::uint32_t value = encode_push(Opcode::Pushtv, TupleType::Value, 0, 1);
-  EXPECT_TRUE(is_deferred(call(Subroutine::Getmajor, value)));
-  EXPECT_FALSE(is_deferred(call(Subroutine::Copyinstr, value)));
-  EXPECT_FALSE(is_deferred(call(Subroutine::Progenyof, value)));
-  EXPECT_FALSE(is_deferred(call(Subroutine::InetNtoa, value)));
-  EXPECT_FALSE(is_deferred(call(Subroutine::MutexOwned, value)));
-  EXPECT_FALSE(
-      is_deferred(call(Subroutine::Strlen, encode_push(Opcode::Pushtr, TupleType::String, 0, 1))));
-  Difo made = call(Subroutine::Strlen, encode_push(Opcode::Pushtr, TupleType::String, 0, 1));
-  made.text[0] = encode_indexed(Opcode::Ldgs, 0x118, 1);  // execname
+  EXPECT_TRUE(is_deferred(call_with(Subroutine::Getmajor, push_value(1))));
+  EXPECT_FALSE(is_deferred(call_with(Subroutine::Copyinstr, push_value(1))));
+  EXPECT_FALSE(is_deferred(call_with(Subroutine::Progenyof, push_value(1))));
+  EXPECT_FALSE(is_deferred(call_with(Subroutine::InetNtoa, push_value(1))));
+  EXPECT_FALSE(is_deferred(call_with(Subroutine::MutexOwned, push_value(1))));
+  EXPECT_FALSE(is_deferred(call_with(Subroutine::Strlen, push_string(1))));
+  Difo made = call_with(Subroutine::Strlen, push_string(1));
+  made.text[0] = load_builtin(Builtin::Execname, 1);
   EXPECT_TRUE(is_deferred(made));
 }
 
@@ -108,22 +254,31 @@ TEST(RecordNeeds, NoStringAtAllIsNoMemory) {
   next.integers = {0};
   EXPECT_TRUE(is_deferred(next));
   next.integers = {1};
-  EXPECT_FALSE(is_deferred(next));
+  EXPECT_EQ(needs_of(next).loads.size(), 1u) << "it will be a fault";
 }
 
-TEST(RecordNeeds, StacksAndDestructiveActionsWait) {
-  EXPECT_FALSE(is_deferred(difo({}, ValueType{ValueKind::KernelStack, false, 160})));
+TEST(RecordNeeds, TheKernelsStackIsRecorded) {
+  const RecordNeeds needs = needs_of(difo({}, ValueType{ValueKind::KernelStack, false, 160}));
+  EXPECT_TRUE(needs.stack);
+  EXPECT_FALSE(needs.obstacle);
+  RecordNeeds both;
+  EXPECT_FALSE(both.stack);
+  both |= needs;
+  EXPECT_TRUE(both.stack);
+}
+
+TEST(RecordNeeds, TheProcesssStacksAndDestructiveActionsWait) {
   EXPECT_FALSE(is_deferred(difo({}, ValueType{ValueKind::UserAddress, false, 16})));
-  EXPECT_TRUE(record_needs(clause({action(ActionKind::Stop, {})})).obstacle);
-  EXPECT_TRUE(record_needs(clause({action(ActionKind::Chill, {constant(1)})})).obstacle);
-  EXPECT_TRUE(record_needs(clause({action(ActionKind::Tracemem, {constant(1)})})).obstacle);
-  EXPECT_FALSE(record_needs(clause({action(ActionKind::Exit, {constant(0)})})).obstacle);
+  EXPECT_TRUE(needs_of(clause({action(ActionKind::Stop, {})})).obstacle);
+  EXPECT_TRUE(needs_of(clause({action(ActionKind::Chill, {constant(1)})})).obstacle);
+  EXPECT_TRUE(needs_of(clause({action(ActionKind::Tracemem, {constant(1)})})).obstacle);
+  EXPECT_FALSE(needs_of(clause({action(ActionKind::Exit, {constant(0)})})).obstacle);
 }
 
 TEST(RecordNeeds, ThePredicateCounts) {
   Clause guarded = clause({action(ActionKind::Trace, {constant(1)})});
   guarded.predicate = load_from(0xffff888000000000);
-  EXPECT_TRUE(record_needs(guarded).obstacle);
+  EXPECT_TRUE(needs_of(guarded).obstacle);
 }
 
 TEST(RecordNeeds, TheObstacleNamesTheExpression) {

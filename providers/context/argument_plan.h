@@ -115,6 +115,22 @@ class ArgumentSource {
   constexpr bool is_recorded() const {
     return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
   }
+  /// How many bytes of the value count.
+  constexpr unsigned bytes() const { return bytes_; }
+  /// The register that is the argument, whole.
+  constexpr std::optional<Register> whole_register() const {
+    const bool is_one = kind_ == Kind::Register && bytes_ == sizeof(std::uint64_t);
+    return is_one ? std::optional(register_) : std::nullopt;
+  }
+  /// Where in memory the argument lies.
+  struct WordPlace {
+    Register base;
+    std::uint32_t offset;
+  };
+  constexpr std::optional<WordPlace> word() const {
+    if (kind_ != Kind::Word) return std::nullopt;
+    return WordPlace{register_, number_};
+  }
   constexpr bool operator==(const ArgumentSource&) const = default;
 
   /// Fault: a word that is not mapped, or what the computation meets.

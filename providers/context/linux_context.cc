@@ -58,6 +58,7 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
 void LinuxContext::replay(const vmm::Trap& trap, const TrapMoment& when) {
   begin(trap.registers, trap.percpu_base, trap.task, when);
   is_over_ = true;
+  trap.list != nullptr ? runs_.begin(*trap.list, trap.runs) : runs_.clear();
 }
 
 void LinuxContext::follow_tables() {

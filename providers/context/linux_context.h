@@ -14,6 +14,7 @@
 #include "providers/context/binding.h"
 #include "providers/context/linux_locks.h"
 #include "providers/context/linux_paths.h"
+#include "providers/context/recorded_memory.h"
 #include "providers/context/thread_clock.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
@@ -74,7 +75,7 @@ class LinuxContext final : public dif::GuestContext {
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
              const std::optional<TrapMoment>& when = std::nullopt);
   /// The same for a moment that is over: the guest runs on, so only what the record holds is known,
-  /// and all memory is a fault.
+  /// and all other memory is a fault. The trap's runs must live until the next moment.
   void replay(const vmm::Trap& trap, const TrapMoment& when);
   /// The thread has stood still for so long (ns) for the trap of that moment.
   void waited(std::uint64_t nanoseconds) {
@@ -102,11 +103,11 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::size_t, Fault> execname(std::span<char> out) const override;
   Result<std::uint64_t, Fault> argument(unsigned n) const override;
   const GuestReader& kernel() const override {
-    if (is_over_) return no_memory_;
+    if (is_over_) return recorded_kernel_;
     return kernel_reader_;
   }
   const GuestReader& user() const override {
-    if (is_over_) return no_memory_;
+    if (is_over_) return recorded_user_;
     return user_half_;
   }
   bool is_on_vcpu() const override { return true; }
@@ -181,7 +182,9 @@ class LinuxContext final : public dif::GuestContext {
   vmm::PageTableReader process_reader_;
   mutable ThreadClock thread_clock_;
   const UserHalfReader user_half_{process_reader_};
-  const NoMemory no_memory_{};
+  vmm::RecordedRuns runs_;
+  const RecordedMemory recorded_kernel_{runs_, RecordedMemory::Half::Kernel},
+      recorded_user_{runs_, RecordedMemory::Half::User};
 
   Registers registers_;
   GuestVirt percpu_base_;

@@ -55,7 +55,14 @@ Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> f
   using Start = guest_linux::WalkStart;
   if (parts_.stack_tables == nullptr || registers_.in_user_mode()) return 0;
   const Start start = at_function_edge() ? Start::Caller : Start::Here;
-  return guest_linux::unwind(*parts_.stack_tables, kernel(), registers_, start, frames);
+  recorded_kernel_.forget_missed();
+  const std::size_t found =
+      guest_linux::unwind(*parts_.stack_tables, kernel(), registers_, start, frames);
+  // Else a stack that ends where the record does would be taken for a whole one.
+  if (const auto at = recorded_kernel_.missed()) {
+    return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
+  }
+  return found;
 }
 
 Result<std::uint64_t, Fault> LinuxContext::caller() const {

@@ -64,6 +64,63 @@ TEST(ReplayedFiring, KnowsWhatTheRecordHolds) {
   EXPECT_EQ(guest.kernel.current_reads, 0u);
 }
 
+/// The current task's first words, and 8 bytes at arg0.
+vmm::FetchList task_and_argument() {
+  vmm::FetchList list;
+  list.add({.source = vmm::FetchLoad::kTask, .words = 0x10});
+  list.add({.source = vmm::FetchLoad::register_source(SHIM_RDI), .words = 1, .is_users = true});
+  return list;
+}
+
+TEST(ReplayedFiring, SeesTheMemoryThatItsRecordHas) {
+  RecordingGuest guest(kGigahertz, vmm::Reach::Mapped, task_and_argument());
+  struct Seen {
+    std::optional<std::uint64_t> task, behind, argument, other_half;
+    bool operator==(const Seen&) const = default;
+  };
+  std::vector<Seen> seen;
+  guest.sink.during = [&](const dif::GuestContext& one) {
+    const auto word = [](const GuestReader& from, std::uint64_t at) {
+      const auto found = load<std::uint64_t>(from, GuestVirt(at));
+      return found ? std::optional(*found) : std::nullopt;
+    };
+    const std::uint64_t at = one.argument(0).value_or(0);
+    seen.push_back({word(one.kernel(), kKernelBase + kTask + 8),
+                    word(one.kernel(), kKernelBase + kTask + 0x800), word(one.user(), at),
+                    word(one.kernel(), at)});
+  };
+  // More than a ring holds, so that each place in it is used again.
+  const std::uint64_t count = 3 * guest.capacity();
+  for (std::uint64_t n = 0; n < count; ++n) {
+    auto runs = vmm::run_of(kKernelBase + kTask, {1, 100 + n, 3}, 0x10);
+    const auto more = vmm::run_of(kUserBase + 8 * n, {200 + n}, 1);
+    runs.insert(runs.end(), more.begin(), more.end());
+    guest.record(n % 4 == 3 ? 2 : 0, kUserBase + 8 * n, host_tsc(), runs);
+    if (n % 5 == 0) guest.replay.drain();
+  }
+  guest.replay.drain();
+
+  ASSERT_EQ(seen.size(), count);
+  for (std::uint64_t n = 0; n < count; ++n) {
+    EXPECT_EQ(seen[n], (Seen{100 + n, std::nullopt, 200 + n, std::nullopt})) << n;
+  }
+}
+
+TEST(ReplayedFiring, SeesNothingOfAnEarlierOnesMemory) {
+  RecordingGuest guest(kGigahertz, vmm::Reach::Mapped, task_and_argument());
+  std::vector<bool> seen;
+  guest.sink.during = [&](const dif::GuestContext& one) {
+    seen.push_back(load<std::uint64_t>(one.kernel(), kernel_address(kTask)).has_value());
+  };
+  const auto with = vmm::run_of(kKernelBase + kTask, {1}, 0x10);
+  const auto without = vmm::run_of(kKernelBase + kTask, {}, 0x10);
+  guest.record(0, 0, host_tsc(), with);
+  guest.record(0, 1, host_tsc(), without);
+  guest.replay.drain();
+
+  EXPECT_EQ(seen, (std::vector{true, false}));
+}
+
 TEST(ReplayedFiring, SeesNoMemory) {
   RecordingGuest guest;
   std::vector<Known> known;

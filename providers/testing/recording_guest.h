@@ -58,11 +58,14 @@ class WatchingSink final : public ProbeSink {
 /// A guest with two CPUs, whose TSC is the host's, and all that replays what it records.
 class RecordingGuest {
  public:
-  /// By a clock with fewer Hertz than the TSC has, time goes by faster.
-  explicit RecordingGuest(std::uint64_t hertz = kGigahertz, vmm::Reach reach = vmm::Reach::Mapped)
-      : region(reach, {GuestPhys(0x21000), 160 << 10}, 2), clock(TickRate(hertz), {nullptr, 2, 0}) {
+  /// By a clock with fewer Hertz than the TSC has, time goes by faster. `list`: what its trap point
+  /// copies.
+  explicit RecordingGuest(std::uint64_t hertz = kGigahertz, vmm::Reach reach = vmm::Reach::Mapped,
+                          vmm::FetchList list = {})
+      : region(reach, {GuestPhys(0x21000), 160 << 10}, 2),
+        clock(TickRate(hertz), {nullptr, 2, 0}),
+        copies_(add_trap_point(std::move(list))) {
     FakeKernel::write_task(memory);
-    EXPECT_TRUE(table_.insert(kRecordedAt, region.layout().slots));
     dispatcher.keep_one_order();
     dispatcher.open();
     const std::uint64_t now = host_tsc();
@@ -73,13 +76,14 @@ class RecordingGuest {
 
   /// A trap of the ring's CPU (2 * cpu, or 2 * cpu + 1 inside of a trap), whose first argument is
   /// `id`.
-  std::uint64_t record(std::size_t ring, std::uint64_t id, std::uint64_t tsc = host_tsc()) {
+  std::uint64_t record(std::size_t ring, std::uint64_t id, std::uint64_t tsc = host_tsc(),
+                       std::span<const std::byte> runs = {}) {
     shim_head head{};
     head.address = kRecordedAt.raw();
     head.tsc = tsc;
     head.percpu = percpu_of(ring).raw();
     head.cr3 = kRoot;
-    region.record(ring, head, box_of(id));
+    region.record(ring, head, box_of(id), runs);
     return tsc;
   }
   /// The same for one that waits.
@@ -147,11 +151,26 @@ class RecordingGuest {
                           region.layout().data};
   vmm::ShimPresence presence_{shared_, region.layout(), kHome, vmm::PlainRegion::gate()};
   vmm::ShimTable table_{shared_, presence_, region.layout()};
+  /// Before the replay is made. Whether it has a list.
+  bool add_trap_point(vmm::FetchList list) {
+    const auto bucket = table_.insert(kRecordedAt, region.layout().slots);
+    EXPECT_TRUE(bucket && *bucket && table_.publish(**bucket));
+    if (list.empty()) return false;
+    EXPECT_TRUE(table_.set_recording(std::array{kRecordedAt}, 1));
+    EXPECT_TRUE(rings.set_lists({std::move(list)}));
+    region.record_shift = static_cast<unsigned>(region.ring(0).record_shift);
+    return true;
+  }
   LinuxContexts contexts_{2, memory.memory(), with_run_queues(kernel)};
 
  public:
   GuestClock clock;
   vmm::RecordRings rings{shared_, presence_, table_, region.layout(), kHome};
+
+ private:
+  const bool copies_;
+
+ public:
   TrapDispatcher dispatcher{
       kernel,
       contexts_,

@@ -16,8 +16,10 @@
 #include "providers/instr/instr.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
+#include "providers/tracer/fetch_planner.h"
 #include "vmm/linux/kernel_variables.h"
 #include "vmm/linux/stacks/stack_tables.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {
@@ -31,25 +33,6 @@ constexpr std::size_t kSingleNotices = 4;
 constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndOrder::Hurried};
 /// The same while a fault may have to be mended: a page comes from a disk, say.
 constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
-
-/// Why firings of a probe at a place cannot be recorded; empty: they can.
-std::optional<std::string> why_not_recorded(const Binding& binding, const dif::RecordNeeds& needs) {
-  if (needs.obstacle) return needs.obstacle;
-  if (binding.filter != nullptr) return "a probe is found by looking at the guest's memory";
-  const ArgumentPlan& plan = *binding.plan;
-  if (binding.number != kNoNumber && !plan.system_call_number.is_recorded()) {
-    return "the system call's number lies in the guest's memory";
-  }
-  if (needs.error_number && !plan.system_call_result.is_recorded()) {
-    return "errno lies in the guest's memory";
-  }
-  for (std::size_t n = 0; n < plan.arguments.size(); ++n) {
-    if ((needs.arguments >> n & 1) != 0 && !plan.arguments[n].is_recorded()) {
-      return fmt::format("arg{} lies in the guest's memory", n);
-    }
-  }
-  return std::nullopt;
-}
 
 std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
   std::vector<StackTables::Moved> moved;
@@ -152,7 +135,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .recorded = dispatcher_.tally().recorded(),
-            .waits = dispatcher_.tally().histogram()};
+            .waits = dispatcher_.tally().histogram(),
+            .why_waiting = why_waiting_};
   }
 
  private:
@@ -167,8 +151,12 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   void make_handlers(vmm::TrapSink& sink);
   std::optional<std::string> why_waits(const DispatchTable::EnabledBinding& one,
-                                       const Wants& wants) const;
+                                       const Wants& wants, vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
+  void note_waiting(std::string why, std::uint64_t places = 1);
+  std::map<GuestVirt, vmm::FetchList> find_recording(const Wants& wants);
+  std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
+  std::optional<std::string> set_lists(const std::vector<vmm::FetchList>& lists);
 
   /// Before anybody runs in a slot that is new.
   void refresh_moved() {
@@ -212,6 +200,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<Replay> replay_;               // where traps are recorded
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
   std::optional<std::string> obstacle_;        // recording_obstacle()
+  std::map<std::string, std::uint64_t> why_waiting_;
   std::uint64_t recording_places_ = 0;
   bool armed_ = false, began_ = false;
   bool taken_ = false;                  // a module waits for us
@@ -231,41 +220,91 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
 
 /// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
 std::optional<std::string> RunningKernelTracer::Trace::why_waits(
-    const DispatchTable::EnabledBinding& one, const Wants& wants) const {
+    const DispatchTable::EnabledBinding& one, const Wants& wants, vmm::FetchList& list) const {
   const auto& kexec_site = tracer_.table_.kexec_site();
   const bool is_ours = !handlers_->watches_at(one.at).empty() ||
                        (kexec_site && *kexec_site && **kexec_site == one.at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  return why_not_recorded(one.binding, wants.record_needs(one.binding.probe));
+  const FetchPlanner planner(tracer_.kernel_.layout());
+  return planner.add(list, one.binding, wants.record_needs(one.binding.probe));
 }
 
-/// All that stand at one address record, or all wait.
+/// By address; all that stand at one record, or all wait.
+std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(const Wants& wants) {
+  std::map<GuestVirt, std::optional<vmm::FetchList>> places;  // empty: it waits
+  for (const auto& one : first_.added) {
+    std::optional<vmm::FetchList>& list =
+        places.try_emplace(one.at, vmm::FetchList()).first->second;
+    if (!list) continue;
+    if (auto why = why_waits(one, wants, *list)) {
+      list.reset();
+      note_waiting(std::move(*why));
+    }
+  }
+  std::map<GuestVirt, vmm::FetchList> recording;
+  for (auto& [at, list] : places) {
+    if (list) recording.emplace(at, std::move(*list));
+  }
+  return recording;
+}
+
+void RunningKernelTracer::Trace::note_waiting(std::string why, std::uint64_t places) {
+  if (!obstacle_) obstacle_ = why;
+  why_waiting_[std::move(why)] += places;
+}
+
+/// Tells the guest what to copy, where anything is; those places wait if that cannot be.
+std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
+    std::map<GuestVirt, vmm::FetchList>& recording) {
+  std::vector<vmm::FetchList> lists;
+  for (const auto& [at, list] : recording) {
+    if (!list.empty() && std::ranges::find(lists, list) == lists.end()) lists.push_back(list);
+  }
+  if (lists.empty()) return lists;
+  if (auto why = set_lists(lists)) {
+    lists.clear();
+    note_waiting(std::move(*why), std::erase_if(recording, [](const auto& one) {
+                   return !one.second.empty();
+                 }));
+  }
+  return lists;
+}
+
+std::optional<std::string> RunningKernelTracer::Trace::set_lists(
+    const std::vector<vmm::FetchList>& lists) {
+  vmm::GuestMemory& memory = tracer_.machine_.memory();
+  const auto direct_map = guest_linux::find_direct_map(memory, tracer_.kernel_);
+  if (!direct_map) return "the kernel does not tell where it maps its RAM";
+  const vmm::FetchFacts facts{tracer_.kernel_.table(), *direct_map, memory.extents(),
+                              tracer_.kernel_.layout().task_stack.value_or(0),
+                              guest_linux::kernel_stack_bytes(tracer_.kernel_.symbols())};
+  const auto done = tracer_.shim_.installed()->set_fetch_lists(facts, lists);
+  return done ? std::nullopt : std::optional(done.error().message);
+}
+
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   if (tracer_.table_.size() == 0) return;
   if (tracer_.shim_.ring_count() == 0) {
-    obstacle_ = "the memory for the stub has no room for rings";
-    return;
+    return note_waiting("the memory for the stub has no room for rings", tracer_.table_.size());
   }
-  std::map<GuestVirt, bool> records;
-  for (const auto& one : first_.added) {
-    auto why = why_waits(one, wants);
-    const bool can = records.try_emplace(one.at, true).first->second;
-    records[one.at] = can && !why;
-    if (why && !obstacle_) obstacle_ = std::move(why);
+  auto recording = find_recording(wants);
+  const auto lists = tell_lists(recording);
+  std::map<std::uint8_t, std::vector<GuestVirt>> places;  // by the list's number
+  for (const auto& [at, list] : recording) {
+    const auto found = std::ranges::find(lists, list);
+    const bool has_one = !list.empty();
+    places[static_cast<std::uint8_t>(has_one ? found - lists.begin() + 1 : 0)].push_back(at);
   }
-  std::vector<GuestVirt> places;
-  for (const auto& [at, can] : records) {
-    if (can) places.push_back(at);
+  for (const auto& [number, at] : places) {
+    if (const auto done = tracer_.table_.record_at(at, number); !done) {
+      return note_waiting(done.error().message, recording.size());
+    }
   }
-  if (places.empty()) return;
-  if (const auto done = tracer_.table_.record_at(places); !done) {
-    obstacle_ = done.error().message;
-    return;
-  }
-  recording_places_ = places.size();
+  if (recording.empty()) return;
+  recording_places_ = recording.size();
   vmm::Shim& shim = *tracer_.shim_.installed();
   replay_.emplace(shim, shim.rings(), dispatcher_, clock);
-  tracer_.shim_.installed()->let_full_rings_wait(wants.full_rings_wait);
+  shim.let_full_rings_wait(wants.full_rings_wait);
   dispatcher_.keep_one_order();
   make_handlers(*replay_);
 }

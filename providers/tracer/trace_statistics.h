@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "providers/dispatch/trap_tally.h"
 #include "vmm/stop_times.h"
@@ -25,6 +27,9 @@ struct KernelStatistics {
   std::uint64_t retired = 0;   // places that are probed no more, since the guest changed them
   std::uint64_t recorded = 0;  // traps that were recorded, and fired later
   WaitHistogram waits{};       // of all traps that were answered
+  /// Why places wait although traps may be recorded, and how many for that reason. Empty where none
+  /// may.
+  std::map<std::string, std::uint64_t> why_waiting{};
 };
 
 struct TraceStatistics {

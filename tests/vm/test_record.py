@@ -34,16 +34,59 @@ PROGRAM = """
       printa("<backwards> %@d\\n", @backwards); printa("<calls> %s %@d\\n", @calls);
       printf("<reads> %d\\n", reads); trunc(@threads, 4); printa("<thread> %@d\\n", @threads);
     }"""
-# A clause that looks at the guest's memory waits, and sees what was recorded before it.
+# A clause that needs the scheduler's clock waits, and sees what was recorded before it.
 MIXED = """
     fbt::vfs_read:entry /execname == "workload"/ { self->in = 1; @in = count(); }
-    fbt::rw_verify_area:entry /self->in/ { self->comm = stringof(curthread->comm); @checked = count(); }
-    fbt::vfs_read:return /self->in && self->comm == "workload"/ {
-      @out = count(); self->in = 0; self->comm = 0;
-    }
+    fbt::rw_verify_area:entry /self->in/ { self->ran = vtimestamp + 1; @checked = count(); }
+    fbt::vfs_read:return /self->in && self->ran/ { @out = count(); self->in = 0; self->ran = 0; }
     END {
       printa("<in> %@d\\n", @in); printa("<checked> %@d\\n", @checked); printa("<out> %@d\\n", @out);
     }"""
+# All that clauses may look at: structures by pointers, strings, the task, system calls' arguments, the
+# process's memory, callers.
+LOOKS = """
+    fbt::vfs_read:entry /execname == "workload"/ {
+      @file[args[0]->f_inode->i_ino, args[0]->f_flags, stringof(args[0]->f_path.dentry->d_name.name),
+            stringof(args[0]->f_inode->i_sb->s_id)] = count();
+      @task[curthread->comm, curthread->signal->rlim[3].rlim_cur, ppid == 1, uid, gid] = count();
+      this->file = args[0]; @mode[this->file->f_mode & 0xff] = count();
+      @machine[stringof(`init_uts_ns.name.machine)] = count(); @[sym(caller)] = count();
+    }
+    fbt::vfs_read:return /execname == "workload"/ { @got[arg1, sym(caller)] = count(); }
+    syscall::read:entry, syscall::openat:entry, syscall::lseek:entry /execname == "workload"/ {
+      @calls[probefunc, arg0, arg2] = count(); @first[args[0]] = count();
+    }
+    syscall::openat:entry /execname == "workload"/ {
+      @path[copyinstr(arg1), copyinstr(arg1, 5), *(char *)copyin(arg1 + 1, 8)] = count();
+    }
+    syscall::read:return, syscall::lseek:return /execname == "workload"/ {
+      @result[probefunc, arg1, errno] = count();
+    }
+    ERROR { @wrong[arg4] = count(); }
+    END {
+      printa("<in> %d %x %s %s %@d\\n", @file); printa("%s %d %d %d %d %@d\\n", @task);
+      printa("%x %@d\\n", @mode); printa("%s %@d\\n", @machine); printa("%a %@d\\n", @);
+      printa("%d %a %@d\\n", @got); printa("%s %d %d %@d\\n", @calls); printa("%d %@d\\n", @first);
+      printa("%s %s %d %@d\\n", @path); printa("%s %d %d %@d\\n", @result);
+      printa("<wrong> %d %@d\\n", @wrong);
+    }"""
+# Stacks of tasks, and of interrupts, whose traps wait.
+STACKS = """
+    fbt::vfs_read:entry /execname == "workload"/ { @[stack()] = count(); @depth[stackdepth] = count(); }
+    fbt::vfs_read:return /execname == "workload"/ { @out[stack(2), stackdepth] = count(); }
+    syscall::openat:entry /execname == "workload"/ { @calls[stack(5), copyinstr(arg1)] = count(); }
+    fbt::scheduler_tick:entry, fbt::sched_tick:entry { @ticks = count(); @deep = sum(stackdepth > 3); }
+    ERROR { @wrong[arg4] = count(); }
+    END {
+      printf("<in>\\n"); printa(@); printa("%d %@d\\n", @depth); printa(@out); printa(@calls);
+      printa("<wrong> %d %@d\\n", @wrong); printa("<ticks> %@d %@d\\n", @ticks, @deep);
+    }"""
+# The path lies where it may not be read, or is gone.
+PATHS = """
+    syscall::openat:entry /execname == "workload"/ { @all = count(); @path[copyinstr(arg1)] = count(); }
+    ERROR { @wrong = count(); }
+    END { printa("<in> all %@d\\n", @all); printa("<path> '%s' %@d\\n", @path); printa("<wrong> %@d\\n", @wrong); }
+    """
 
 
 def recorded(outcome):
@@ -87,6 +130,53 @@ class Started(unittest.TestCase):
                 self.assertEqual(self.printed(outcome).strip(),
                                  f"<in> {ALL}\n<checked> {ALL}\n<out> {ALL}")
 
+    def test_memory_is_as_it_was_at_the_trap(self):
+        command = "workload --reads 500 --opens 50"
+        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
+            for jumps in ("jumpprobes=no", "jumpprobes"):
+                with self.subTest(image, cpus=cpus, jumps=jumps):
+                    waited = self.trace(LOOKS, image, cpus, "-x", jumps, command=command)
+                    both = self.trace(LOOKS, image, cpus, "-x", jumps, "-x", "record=yes", command=command)
+                    self.assertGreater(recorded(both), 1100)
+                    self.assertEqual(self.printed(both), self.printed(waited))
+                    self.assertNotIn("<wrong>", self.printed(both))
+                    self.assertIn(" 8000 input rootfs 500\n", self.printed(both))
+                    self.assertIn("/data/input /data 100 51\n", self.printed(both))
+
+    def test_stacks_are_whole(self):
+        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
+            with self.subTest(image, cpus=cpus):
+                options = ["-Z"]
+                waited = self.trace(STACKS, image, cpus, *options, command="workload --reads 500 --opens 50")
+                both = self.trace(STACKS, image, cpus, *options, "-x", "record=yes",
+                                  command="workload --reads 500 --opens 50")
+                self.assertGreater(recorded(both), 1050)
+                stacks, *ticks = re.split(r"<ticks> (\d+) (\d+)", self.printed(both))
+                self.assertEqual(stacks, self.printed(waited).split("<ticks>")[0])
+                self.assertNotIn("<wrong>", stacks)
+                self.assertRegex(stacks, r"vmlinux`ksys_read\+0x\w+\n.*do_syscall_64.*\n.*\n +500\n")
+                self.assertGreater(int(ticks[0]), 0)
+                self.assertEqual(ticks[0], ticks[1], "a stack of an interrupt ends early")
+
+    def test_a_page_that_is_not_in_the_direct_map_is_left_alone(self):
+        outcome = self.trace(PATHS, "debian-6.12", 2, "-x", "record=yes",
+                             command="workload --opens 300 --path-in secret")
+        self.assertEqual(self.printed(outcome).strip(), "<in> all 300\n<wrong> 300")
+        self.assertIn("openat 300\n", outcome.stdout)
+
+    def test_a_page_that_goes_just_then_harms_nobody(self):
+        for image, cpus in (("debian-6.1", 2), ("debian-6.12", 4)):
+            with self.subTest(image, cpus=cpus):
+                outcome = self.trace(PATHS, image, cpus, "-x", "record=yes",
+                                     command="workload --opens 5000 --path-in moving")
+                printed = self.printed(outcome)
+                counts = dict(re.findall(r"^<path> '(.*)' (\d+)$", printed, re.M))
+                wrong = re.search(r"^<wrong> (\d+)$", printed, re.M)
+                self.assertIn("<in> all 5000\n", printed)
+                self.assertLessEqual(set(counts), {"", "/data/input"})
+                self.assertEqual(sum(map(int, counts.values())) + int(wrong[1] if wrong else 0), 5000)
+                self.assertGreater(len(counts) + bool(wrong), 1, "it did not move")
+
     def test_what_a_full_ring_drops_is_told_to_the_last(self):
         for image, cpus in ringside.GUESTS:
             with self.subTest(image, cpus=cpus):
@@ -105,10 +195,11 @@ class Started(unittest.TestCase):
                 self.assertLess(seen + told, 201000)
 
     def test_an_order_to_record_all_says_what_prevents_it(self):
-        for program, why in (("fbt::vfs_read:entry { trace(curthread->pid); }", "line 1: "),
-                             ("syscall::read:entry { @ = sum(arg2); }", "arg2 lies in the guest's memory"),
-                             ("fbt::vfs_read:entry { stack(); }", "follows a stack"),
-                             ("fbt::vfs_read:entry { trace(copyinstr(arg1)); }", "looks at the guest's memory")):
+        for program, why in (("fbt::vfs_read:entry { ustack(); }", "follows the process's stack"),
+                             ("fbt::vfs_read:entry { trace(vtimestamp); }", "line 1: vtimestamp looks at"),
+                             ("fbt::vfs_read:entry { trace(copyin(arg1, arg2)); }", "looks at the guest's memory"),
+                             ("fbt::vfs_read:entry { self->f = args[0]; trace(self->f->f_flags); }",
+                              "line 1: self->f->f_flags looks at the guest's memory")):
             with self.subTest(program):
                 outcome = ringside.run(program, options=["-x", "record=yes"], command="true")
                 self.assertEqual(outcome.status, 1, outcome)

@@ -1,0 +1,181 @@
+#include "providers/tracer/fetch_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "providers/context/argument_plan.h"
+
+namespace ringside::providers {
+namespace {
+
+using dif::Builtin, dif::RecordAddress, dif::RecordLoad, dif::RecordNeeds;
+using vmm::FetchList, vmm::FetchLoad;
+using Base = RecordAddress::Base;
+
+constexpr std::uint16_t kRdi = FetchLoad::register_source(SHIM_RDI),
+                        kRsp = FetchLoad::register_source(SHIM_RSP),
+                        kFirstRun = (SHIM_RECORD_RUNS + sizeof(shim_run)) / 8;
+
+class Planner : public testing::Test {
+ protected:
+  Planner() {
+    layout_.task_real_parent = 0x610;
+    layout_.task_tgid = 0x604;
+    layout_.task_cred = 0x7d8;
+    layout_.cred_uid = 8;
+    layout_.cred_gid = 12;
+    layout_.task_stack = 0x20;
+  }
+  std::optional<std::string> add(const RecordNeeds& needs, const ArgumentPlan& plan) {
+    binding_.plan = &plan;
+    return FetchPlanner(layout_).add(list_, binding_, needs);
+  }
+  std::optional<std::string> add(const RecordNeeds& needs) {
+    return add(needs, kFunctionEntryArguments);
+  }
+  void expect(std::vector<FetchLoad> loads) {
+    EXPECT_EQ(std::vector(list_.loads().begin(), list_.loads().end()), loads);
+  }
+  static RecordNeeds loading(std::vector<RecordLoad> loads) {
+    RecordNeeds needs;
+    needs.loads = std::move(loads);
+    return needs;
+  }
+
+  guest_linux::KernelLayout layout_;
+  Binding binding_;
+  FetchList list_;
+};
+
+TEST_F(Planner, ARegisterIsInEachRecord) {
+  EXPECT_FALSE(add({.arguments = 0b111111}));
+  EXPECT_TRUE(list_.empty());
+}
+
+TEST_F(Planner, AnArgumentOnTheStackIsCopied) {
+  EXPECT_FALSE(add({.arguments = 1 << 7}));
+  expect({{kRsp, 1, false, 16}});
+}
+
+TEST_F(Planner, SoAreThoseOfASystemCallWithItsNumberAndResult) {
+  ArgumentPlan plan;
+  plan.arguments[1] = ArgumentSource::word(&Registers::rdi, 0x68);
+  plan.system_call_number = ArgumentSource::word(&Registers::rdi, 0x78);
+  plan.system_call_result = ArgumentSource::word(&Registers::rdi, 0x50);
+  binding_.number = 3;
+  EXPECT_FALSE(add({.arguments = 2, .error_number = true}, plan));
+  expect({{kRdi, 1, false, 0x78}, {kRdi, 1, false, 0x50}, {kRdi, 1, false, 0x68}});
+}
+
+TEST_F(Planner, OnlyWhatIsUsedIsCopied) {
+  ArgumentPlan plan;
+  plan.arguments[1] = ArgumentSource::word(&Registers::rdi, 0x68);
+  plan.system_call_number = plan.system_call_result = ArgumentSource::word(&Registers::rdi, 0x78);
+  EXPECT_FALSE(add({.arguments = 1}, plan));
+  EXPECT_TRUE(list_.empty());
+}
+
+TEST_F(Planner, WhatIsComputedWaits) {
+  class Nothing final : public ComputedArguments {
+    Result<std::uint64_t, Fault> argument(unsigned, const ArgumentMoment&) const override {
+      return 0;
+    }
+  } nothing;
+  ArgumentPlan plan;
+  plan.arguments[2] = plan.system_call_result = plan.system_call_number =
+      ArgumentSource::computed(nothing, 0);
+  EXPECT_FALSE(add({.arguments = 3}, plan));
+  EXPECT_EQ(add({.arguments = 4}, plan), "arg2 is found by looking at the guest's memory");
+  EXPECT_EQ(add({.error_number = true}, plan), "errno is found by looking at the guest's memory");
+  binding_.number = 3;
+  EXPECT_TRUE(add({}, plan));
+}
+
+TEST_F(Planner, AFilterAndAnObstacleWait) {
+  EXPECT_EQ(add({.obstacle = "line 1: it is so"}), "line 1: it is so");
+  class All final : public TrapFilter {
+    bool fires(const ArgumentMoment&, FilterValues&) const override { return true; }
+  } all;
+  binding_.filter = &all;
+  EXPECT_TRUE(add({}));
+}
+
+TEST_F(Planner, VariablesOfTheTaskAreTwoWords) {
+  EXPECT_FALSE(add({.variables = {Builtin::Ppid, Builtin::Uid, Builtin::Gid}}));
+  expect({{FetchLoad::kTask, 1, false, 0x610},
+          {kFirstRun, 1, false, 0x604},
+          {FetchLoad::kTask, 1, false, 0x7d8},
+          {static_cast<std::uint16_t>(kFirstRun + 6), 1, false, 8},
+          {static_cast<std::uint16_t>(kFirstRun + 6), 1, false, 12}});
+  layout_.cred_uid.reset();
+  EXPECT_TRUE(add({.variables = {Builtin::Uid}}));
+}
+
+TEST_F(Planner, TheCallerIsAWordOfTheStackAtAFunctionsEdge) {
+  EXPECT_FALSE(add({.variables = {Builtin::Caller}}));
+  expect({{kRsp, 1, false, 0}});
+  EXPECT_FALSE(list_.has_stack());
+  binding_.at_function_edge = false;
+  EXPECT_FALSE(add({.variables = {Builtin::Caller}}));
+  EXPECT_TRUE(list_.has_stack()) << "elsewhere it takes a walk";
+}
+
+TEST_F(Planner, AStackNeedsTheTasks) {
+  EXPECT_FALSE(add({.stack = true}));
+  EXPECT_TRUE(list_.has_stack());
+  list_ = {};
+  EXPECT_FALSE(add({.variables = {Builtin::Stackdepth}}));
+  EXPECT_TRUE(list_.has_stack());
+  layout_.task_stack.reset();
+  EXPECT_TRUE(add({.stack = true}));
+}
+
+TEST_F(Planner, LoadsBeginAtArgumentsTheTaskConstantsAndEarlierLoads) {
+  EXPECT_FALSE(add(loading({{{Base::Argument, 0, 0x20}, 8, false},
+                            {{Base::Load, 0, 4}, 4, false},
+                            {{Base::Task, 0, 16}, 16, false},
+                            {{Base::Constant, 0, -0x1000}, 2, false},
+                            {{Base::Argument, 0, 3}, 1, true}})));
+  expect({{kRdi, 1, false, 0x20},
+          {kFirstRun, 1, false, 4},
+          {FetchLoad::kTask, 3, false, 16},
+          {0, 1, false, -0x1000},
+          {kRdi, 1, true, 3}});
+}
+
+TEST_F(Planner, AddressesMayLieInMemoryAndMayBeMissing) {
+  ArgumentPlan plan;
+  plan.arguments[0] = ArgumentSource::word(&Registers::rdi, 0x70);
+  plan.arguments[2] = ArgumentSource::in(&Registers::rdi).narrowed(4, false);
+  plan.arguments[3] = ArgumentSource::of_site();
+  EXPECT_FALSE(add(loading({{{Base::Argument, 0, 8}, 8, true}, {{Base::Argument, 1, 8}, 8, true}}),
+                   plan));
+  expect({{kRdi, 1, false, 0x70}, {kFirstRun, 1, true, 8}, {0, 1, true, 8}});
+  EXPECT_EQ(add(loading({{{Base::Argument, 2, 0}, 8, true}}), plan),
+            "arg2 is no address that a record has");
+  EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, true}}), plan));
+}
+
+TEST_F(Planner, WhatIsNotAlignedMayReachIntoTheNextWord) {
+  EXPECT_FALSE(add(loading({{{Base::Task, 0, 6}, 4, false},
+                            {{Base::Task, 0, 12}, 8, false},
+                            {{Base::Task, 0, 100}, 9, false},
+                            {{Base::Task, 0, 200}, 7, false}})));
+  expect({{FetchLoad::kTask, 2, false, 6},
+          {FetchLoad::kTask, 2, false, 12},
+          {FetchLoad::kTask, 2, false, 100},
+          {FetchLoad::kTask, 2, false, 200}});
+  EXPECT_TRUE(add(loading({{{Base::Task, 0, 12}, 8, false}, {{Base::Load, 0, 0}, 8, false}})));
+}
+
+TEST_F(Planner, TooMuchWaits) {
+  EXPECT_TRUE(add(loading({{{Base::Task, 0, 0}, 4096, false}})));
+  EXPECT_TRUE(add(loading({{{Base::Task, 0, 0}, 0xffffffff, false}})));
+  RecordNeeds many;
+  for (int n = 0; n < 40; ++n) many.add({{Base::Task, 0, 8 * n}, 8, false});
+  EXPECT_TRUE(add(many));
+}
+
+}  // namespace
+}  // namespace ringside::providers
