@@ -66,8 +66,8 @@
  * `busy` is set. So once the host has seen `busy` clear, all that will come into the ring has a
  * later TSC than that moment. */
 #define SHIM_RING_SHIFT 8
-#define SHIM_RING_SIZE SHIM_U(256) /* 1 << SHIM_RING_SHIFT */
-#define SHIM_RING_NESTED 128       /* the second ring of a CPU, in its struct shim_ring */
+#define SHIM_RING_SIZE SHIM_U(256)   /* 1 << SHIM_RING_SHIFT */
+#define SHIM_RING_NESTED 128         /* the second ring of a CPU, in its struct shim_ring */
 #define SHIM_RECORD_SIZE SHIM_U(256) /* the least that a record may have */
 #define SHIM_RECORD_BOX 64           /* in a record, where its box begins */
 #define SHIM_REGISTER_RSP 4          /* of enum shim_register */
@@ -87,16 +87,17 @@
  * that address is looked up, too. No frame outside `ram` is read: it could be a device. A run ends
  * where a page cannot be read.
  *
- * A stack is copied whole, as its last entry, or not at all: a part of it would be a wrong stack. If
- * the record has no room for it, or if the CPU is on another stack (an interrupt's), the trap is not
- * recorded, but waits in a mailbox.
+ * A stack is copied whole, as its last entry, or not at all: a part of it would be a wrong stack.
+ * If the record has no room for it, or if the CPU is on another stack (an interrupt's), the trap is
+ * not recorded, but waits in a mailbox.
  *
  * The lists lie among the slots, where the guest cannot write. */
 #define SHIM_LISTS SHIM_U(128) /* number 0 is no list */
 #define SHIM_RAM_RANGES 16
 /* In `words`. */
-#define SHIM_LOAD_USER SHIM_U(0x8000)  /* the address is the process's */
-#define SHIM_LOAD_STACK SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
+#define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
+#define SHIM_LOAD_STACK \
+  SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
 
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
@@ -105,23 +106,23 @@
  * never removed, because a search ends at an empty entry. An entry with slot offset 0 is disabled:
  * an int3 at its address is not ours, or not ours any more. If there is no int3, a trap that began
  * earlier resumes at the address itself. An entry is disabled until its int3 is written, and while
- * a jump of ours stands there. The highest bit of an enabled entry says that the trap point records;
- * the seven bits below it are the number of its fetch list. */
+ * a jump of ours stands there. The highest bit of an enabled entry says that the trap point
+ * records; the seven bits below it are the number of its fetch list. */
 #define SHIM_HASH SHIM_U(0x9e3779b1)
 #define SHIM_SLOT_BITS 24
 #define SHIM_ENTRY_RECORDS SHIM_U(0x80) /* of an entry's highest byte */
 
 /* A jump that stands in the text instead of an int3 leads into its record, among the slots. The
- * record is: the number of its fetch list (a byte), the low half of the jump's address, the bytes of
- * text that the jump replaced, and then, where the jump leads,
- *   pushfq; cli; call SHIM_JUMP_ENTRY; popfq; the displaced instructions; a jump back
- * The return address of the call tells the shim which record it is. Where the trap point records
- * into a ring, the call leads to SHIM_RECORDING_JUMP_ENTRY. */
+ * record is: the number of its fetch list (a byte), the low half of the jump's address, the bytes
+ * of text that the jump replaced, and then, where the jump leads, pushfq; cli; call
+ * SHIM_JUMP_ENTRY; popfq; the displaced instructions; a jump back The return address of the call
+ * tells the shim which record it is. Where the trap point records into a ring, the call leads to
+ * SHIM_RECORDING_JUMP_ENTRY. */
 #define SHIM_JUMP_BYTES 5
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_LIST (SHIM_JUMP_ADDRESS + 1)
-#define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE                             /* from the header */
+#define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE /* from the header */
 #define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
 /* An entry in the list of faults: three words among the slots, written by the host. */
@@ -353,9 +354,9 @@ struct shim_ring_words {
   uint64_t busy;    /* guest: 1 while it writes a record */
   uint64_t late;    /* guest: traps that found `active` 0 */
   uint64_t guest_line[4];
-  uint64_t tail; /* host: how many records it has copied */
-  uint64_t most; /* host: how many fit, less one; they are a power of two */
-  uint64_t data; /* host: address of the first record */
+  uint64_t tail;         /* host: how many records it has copied */
+  uint64_t most;         /* host: how many fit, less one; they are a power of two */
+  uint64_t data;         /* host: address of the first record */
   uint64_t record_shift; /* host: a record has 1 << this bytes */
   uint64_t host_line[4];
 };

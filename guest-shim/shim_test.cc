@@ -351,7 +351,7 @@ class ShimCode : public testing::Test {
   }
 
   bool by_jump_ = false, records_ = false;
-  unsigned char list_ = 0;                      // what a jump's record names
+  unsigned char list_ = 0;                       // what a jump's record names
   std::map<unsigned, std::uint64_t> registers_;  // those that are not random
   unsigned char* region_ = nullptr;
   std::uint64_t percpu_ = 0xffff888012340000;

@@ -102,12 +102,16 @@ class ClauseNeeds {
     difo_ = &difo;
     pushed_.clear();
     if (difo.destructive) prevent(0, "changes the guest");
-    if (is_user_code(difo.result.kind)) prevent(0, "follows the process's stack");
+    if (is_user_code(difo.result.kind)) {
+      prevent(0, difo.result.kind == ValueKind::UserStack ? "follows the process's stack"
+                                                          : "looks at the process's code");
+    }
     needs_.stack |= difo.result.kind == ValueKind::KernelStack;
     Known first;
     first.clause_variables = std::move(clause_variables_);
     after_.reset();
-    walk_forward(difo, first, [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
+    walk_forward(difo, first,
+                 [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
     if (after_) clause_variables_ = std::move(after_->clause_variables);
   }
   void prevent(std::string why) {
@@ -117,7 +121,10 @@ class ClauseNeeds {
 
  private:
   void prevent(std::size_t at, std::string_view why) {
-    const SourceMap::Part* const part = difo_->source.at(static_cast<std::uint32_t>(at));
+    const SourceMap::Part* part = difo_->source.at(static_cast<std::uint32_t>(at));
+    // A translator made it: it has the place of the expression around it.
+    const auto& parts = difo_->source.parts;
+    if ((part == nullptr || part->text.empty()) && !parts.empty()) part = &parts.front();
     if (part == nullptr || part->text.empty()) {
       prevent(fmt::format("an expression {}", why));
     } else {
@@ -162,8 +169,8 @@ class ClauseNeeds {
 /// and modules, too.
 std::optional<std::uint16_t> ClauseNeeds::read(std::size_t at, const Value& from,
                                                std::uint64_t bytes, bool is_users) {
-  const bool is_near = from.address && from.address->offset ==
-                                            static_cast<std::int32_t>(from.address->offset);
+  const bool is_near =
+      from.address && from.address->offset == static_cast<std::int32_t>(from.address->offset);
   if (!is_near || bytes > UINT32_MAX) {
     prevent(at, kReads);
     return std::nullopt;
@@ -234,8 +241,8 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
 void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& known) {
   const Value& from = known.at(in.r1());
   Value value;
-  const bool is_guests = memory == LoadedMemory::User ||
-                         (memory == LoadedMemory::Guest && !from.is_ours);
+  const bool is_guests =
+      memory == LoadedMemory::User || (memory == LoadedMemory::Guest && !from.is_ours);
   if (is_guests) {
     const unsigned bytes = loaded_bytes(in.op());
     const auto load = read(at, from, bytes, memory == LoadedMemory::User);
@@ -255,8 +262,7 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   }
   if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
-    const auto n =
-        static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
+    const auto n = static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);
     value.address = RecordAddress{Base::Argument, n, 0};
   }

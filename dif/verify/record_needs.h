@@ -1,12 +1,12 @@
-// Decides which clauses can be evaluated later, from the record of a trap: the registers, the time, of
-// the current task its address, name, ids and start time, and such words of the guest's memory as
-// the record was told to copy. A clause that changes the guest, or looks at memory whose address a
-// record cannot tell, has to be evaluated while the vCPU stands still.
+// Decides which clauses can be evaluated later, from the record of a trap: the registers, the time,
+// of the current task its address, name, ids and start time, and such words of the guest's memory
+// as the record was told to copy. A clause that changes the guest, or looks at memory whose address
+// a record cannot tell, has to be evaluated while the vCPU stands still.
 //
 // An object is judged by one walk over its instructions (forward_walk.h), which follows where each
 // register's address comes from: an argument, the task, or the value of an earlier load, and a
-// constant. Memory of D's own needs nothing: a string constant, a variable, or what a subroutine has
-// made. Used by the tracer, which lets probes record or wait. Fire context: no.
+// constant. Memory of D's own needs nothing: a string constant, a variable, or what a subroutine
+// has made. Used by the tracer, which lets probes record or wait. Fire context: no.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@
 
 namespace ringside::dif {
 
-/// An address, as far as it is known before the probe fires: what it is counted from, and a distance.
+/// An address, as far as it is known before the probe fires: what it is counted from, and a
+/// distance.
 struct RecordAddress {
   enum class Base : std::uint8_t {
     Constant,  // nothing: the offset is the address
@@ -46,8 +47,8 @@ struct RecordLoad {
 struct RecordNeeds {
   /// The arguments that the clause uses, by bit: the probe's place has to tell where they are.
   std::uint16_t arguments = 0;
-  bool error_number = false;       // errno, likewise
-  bool stack = false;              // the kernel's
+  bool error_number = false;         // errno, likewise
+  bool stack = false;                // the kernel's
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
   /// Why it cannot be evaluated later, worded to follow "waits: "; empty: it can.

@@ -47,12 +47,11 @@ TEST(RecordNeeds, TheRecordHasWhoAndWhen) {
                               Builtin::Walltimestamp, Builtin::Cpu, Builtin::Ipl}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
   }
-  for (const Builtin which :
-       {Builtin::Vtimestamp, Builtin::Ustackdepth, Builtin::Ucaller}) {
+  for (const Builtin which : {Builtin::Vtimestamp, Builtin::Ustackdepth, Builtin::Ucaller}) {
     EXPECT_FALSE(is_deferred(builtin(which)));
   }
-  for (const Builtin which : {Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Caller,
-                              Builtin::Stackdepth}) {
+  for (const Builtin which :
+       {Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Caller, Builtin::Stackdepth}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
     EXPECT_EQ(needs_of(builtin(which)).variables, std::vector{which});
   }
@@ -79,25 +78,25 @@ TEST(RecordNeeds, RegistersAreRecordedAndTheProcesssAreNot) {
 
 TEST(RecordNeeds, AChainOfPointersIsAListOfLoads) {
   // ((int *)((long *)args[1] + 2)[-1])[8]
-  Difo chain = difo({encode_indexed(Opcode::Setx, 0, 1), encode(Opcode::Ldga, kArgsArray, 1, 2),
-                     encode_indexed(Opcode::Setx, 1, 3), encode(Opcode::Add, 2, 3, 2),
-                     encode_indexed(Opcode::Setx, 2, 3), encode(Opcode::Sub, 2, 3, 2),
-                     encode(Opcode::Ldx, 2, 0, 2), encode_indexed(Opcode::Setx, 3, 3),
-                     encode_indexed(Opcode::Setx, 4, 4), encode(Opcode::Mul, 3, 4, 3),
-                     encode(Opcode::Add, 3, 2, 2), encode(Opcode::Lduw, 2, 0, 2),
-                     encode_return(2)});
+  Difo chain =
+      difo({encode_indexed(Opcode::Setx, 0, 1), encode(Opcode::Ldga, kArgsArray, 1, 2),
+            encode_indexed(Opcode::Setx, 1, 3), encode(Opcode::Add, 2, 3, 2),
+            encode_indexed(Opcode::Setx, 2, 3), encode(Opcode::Sub, 2, 3, 2),
+            encode(Opcode::Ldx, 2, 0, 2), encode_indexed(Opcode::Setx, 3, 3),
+            encode_indexed(Opcode::Setx, 4, 4), encode(Opcode::Mul, 3, 4, 3),
+            encode(Opcode::Add, 3, 2, 2), encode(Opcode::Lduw, 2, 0, 2), encode_return(2)});
   chain.integers = {1, 16, 8, 8, 4};
   const RecordNeeds needs = needs_of(chain);
 
   EXPECT_FALSE(needs.obstacle);
   EXPECT_EQ(needs.arguments, 2u);
-  EXPECT_EQ(needs.loads, (std::vector{kernel_load(Base::Argument, 1, 8, 8),
-                                      kernel_load(Base::Load, 0, 32, 4)}));
+  EXPECT_EQ(needs.loads,
+            (std::vector{kernel_load(Base::Argument, 1, 8, 8), kernel_load(Base::Load, 0, 32, 4)}));
 }
 
 TEST(RecordNeeds, TheTaskAndVariablesOfTheKernelHaveKnownAddresses) {
-  const Difo state = difo({load_builtin(Builtin::Curthread, 1), encode(Opcode::Lduw, 1, 0, 2),
-                           encode_return(2)});
+  const Difo state =
+      difo({load_builtin(Builtin::Curthread, 1), encode(Opcode::Lduw, 1, 0, 2), encode_return(2)});
   EXPECT_EQ(needs_of(state).loads, std::vector{kernel_load(Base::Task, 0, 0, 4)});
   const auto jiffies = needs_of(load_from(0xffffffff82001000)).loads;
   EXPECT_EQ(jiffies, std::vector{kernel_load(Base::Constant, 0, -0x7dfff000, 8)});
@@ -105,8 +104,8 @@ TEST(RecordNeeds, TheTaskAndVariablesOfTheKernelHaveKnownAddresses) {
 }
 
 TEST(RecordNeeds, ALoadOfTheProcesssIsToldFromOneOfTheKernels) {
-  const Difo user = difo({load_builtin(Builtin::Arg0, 1), encode(Opcode::Uldub, 1, 0, 2),
-                          encode_return(2)});
+  const Difo user =
+      difo({load_builtin(Builtin::Arg0, 1), encode(Opcode::Uldub, 1, 0, 2), encode_return(2)});
   EXPECT_EQ(needs_of(user).loads, std::vector{user_load(0, 1)});
 }
 
@@ -119,26 +118,24 @@ TEST(RecordNeeds, AnAddressThatNoRecordTellsWaits) {
   EXPECT_FALSE(is_deferred(at_r1(encode(Opcode::Ldga, kRegsArray, 0, 1))));
   EXPECT_FALSE(is_deferred(at_r1(encode_indexed(Opcode::Ldgs, kFirstUserVariable, 1))));
   // A word of 4 bytes is no address, nor is a sum of two addresses.
-  EXPECT_FALSE(is_deferred(difo({load_builtin(Builtin::Curthread, 1),
-                                 encode(Opcode::Lduw, 1, 0, 1), encode(Opcode::Ldx, 1, 0, 2),
-                                 encode_return(2)})));
-  EXPECT_FALSE(is_deferred(difo({load_builtin(Builtin::Curthread, 1),
-                                 load_builtin(Builtin::Arg0, 2), encode(Opcode::Add, 1, 2, 1),
+  EXPECT_FALSE(is_deferred(difo({load_builtin(Builtin::Curthread, 1), encode(Opcode::Lduw, 1, 0, 1),
                                  encode(Opcode::Ldx, 1, 0, 2), encode_return(2)})));
+  EXPECT_FALSE(is_deferred(
+      difo({load_builtin(Builtin::Curthread, 1), load_builtin(Builtin::Arg0, 2),
+            encode(Opcode::Add, 1, 2, 1), encode(Opcode::Ldx, 1, 0, 2), encode_return(2)})));
 }
 
 TEST(RecordNeeds, AClausesOwnVariableKeepsAnAddressFromOneObjectToTheNext) {
   const unsigned id = kFirstUserVariable + 1;
-  Difo store = difo({load_builtin(Builtin::Arg1, 1), encode_indexed(Opcode::Stls, id, 1),
-                     encode_return(0)},
-                    ValueType{ValueKind::Void, false, 0});
-  Difo use = difo({encode_indexed(Opcode::Ldls, id, 1), encode(Opcode::Ldx, 1, 0, 2),
-                   encode_return(2)});
+  Difo store =
+      difo({load_builtin(Builtin::Arg1, 1), encode_indexed(Opcode::Stls, id, 1), encode_return(0)},
+           ValueType{ValueKind::Void, false, 0});
+  Difo use =
+      difo({encode_indexed(Opcode::Ldls, id, 1), encode(Opcode::Ldx, 1, 0, 2), encode_return(2)});
   store.variables = use.variables = {
       {static_cast<std::uint16_t>(id), VariableScope::Clause, VariableKind::Scalar, kLong, "p"}};
   const auto needs_of_both = [&] {
-    return needs_of(
-        clause({action(ActionKind::Trace, {store}), action(ActionKind::Trace, {use})}));
+    return needs_of(clause({action(ActionKind::Trace, {store}), action(ActionKind::Trace, {use})}));
   };
 
   EXPECT_FALSE(needs_of_both().obstacle);
@@ -147,9 +144,9 @@ TEST(RecordNeeds, AClausesOwnVariableKeepsAnAddressFromOneObjectToTheNext) {
   store.text[0] = load_builtin(Builtin::Pid, 1);
   EXPECT_TRUE(needs_of_both().obstacle);
   // if (pid == 0) this->p = arg0;
-  store.text = {load_builtin(Builtin::Arg1, 1), encode_indexed(Opcode::Stls, id, 1),
-                load_builtin(Builtin::Pid, 2),  encode(Opcode::Tst, 2),
-                encode_branch(Opcode::Bne, 7),  load_builtin(Builtin::Arg0, 1),
+  store.text = {load_builtin(Builtin::Arg1, 1),      encode_indexed(Opcode::Stls, id, 1),
+                load_builtin(Builtin::Pid, 2),       encode(Opcode::Tst, 2),
+                encode_branch(Opcode::Bne, 7),       load_builtin(Builtin::Arg0, 1),
                 encode_indexed(Opcode::Stls, id, 1), encode_return(0)};
   EXPECT_TRUE(needs_of_both().obstacle);
 }
@@ -165,15 +162,13 @@ TEST(RecordNeeds, StringsAreReadUpToTheirLongest) {
   EXPECT_EQ(needs_of(length).loads, std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
   const Difo compared = difo({load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Execname, 2),
                               encode(Opcode::Scmp, 2, 1), encode_return(0)});
-  EXPECT_EQ(needs_of(compared).loads,
-            std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
+  EXPECT_EQ(needs_of(compared).loads, std::vector{kernel_load(Base::Argument, 0, 0, kStringSize)});
 }
 
 TEST(RecordNeeds, MemoryOfTheProcessIsCopiedInWhereItsSizeIsKnown) {
   Difo bytes = difo({load_builtin(Builtin::Arg1, 1), push_value(1),
-                     encode_indexed(Opcode::Setx, 0, 1), push_value(1),
-                     call(Subroutine::Copyin, 2), encode(Opcode::Ldub, 2, 0, 2),
-                     encode_return(2)});
+                     encode_indexed(Opcode::Setx, 0, 1), push_value(1), call(Subroutine::Copyin, 2),
+                     encode(Opcode::Ldub, 2, 0, 2), encode_return(2)});
   bytes.integers = {24};
   EXPECT_EQ(needs_of(bytes).loads, std::vector{user_load(1, 24)});
   bytes.text[2] = load_builtin(Builtin::Arg2, 1);
@@ -198,8 +193,8 @@ TEST(RecordNeeds, OfSeveralClausesHaveEachLoadOnce) {
   const RecordLoad task = kernel_load(Base::Task, 0, 8, 8);
   const RecordLoad first = kernel_load(Base::Argument, 0, 8, 8);
   RecordNeeds needs = needs_with({task});
-  needs |= needs_with({first, task, kernel_load(Base::Load, 0, 1, 1),
-                       kernel_load(Base::Load, 1, 1, 1)});
+  needs |=
+      needs_with({first, task, kernel_load(Base::Load, 0, 1, 1), kernel_load(Base::Load, 1, 1, 1)});
 
   EXPECT_EQ(needs.loads, (std::vector{task, first, kernel_load(Base::Load, 1, 1, 1),
                                       kernel_load(Base::Load, 0, 1, 1)}));

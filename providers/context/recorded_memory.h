@@ -26,8 +26,8 @@ class RecordedMemory final : public GuestReader {
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     while (!out.empty()) {
       const bool is_kernels = arch::in_kernel_half(at);
-      const auto found = is_kernels == (half_ == Half::Kernel) ? runs_.from(at)
-                                                               : std::span<const std::byte>();
+      const auto found =
+          is_kernels == (half_ == Half::Kernel) ? runs_.from(at) : std::span<const std::byte>();
       if (found.empty()) {
         missed_ = at;
         return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, at.raw()});

@@ -16,15 +16,20 @@ using Obstacle = std::optional<std::string>;
 using Offset = std::optional<std::uint32_t>;
 
 constexpr std::uint32_t kPointerBytes = sizeof(std::uint64_t);
-const Obstacle kTooMuch = "more memory is looked at than a record holds";
+const Obstacle kTooMuch =
+    "more memory is looked at than the 32 pieces and 4 KiB of a record (a smaller -x strsize may "
+    "help)";
 const Obstacle kNoTypes = "the kernel's types do not tell where it lies";
 
-/// So that all bytes are among them. The kernel's numbers are aligned, unless their offset says that
-/// they are not; longer things begin anywhere.
-std::uint64_t words_for(std::int64_t offset, std::uint64_t bytes) {
-  const bool is_number = bytes == 1 || bytes == 2 || bytes == 4 || bytes == kPointerBytes;
-  if (is_number) return offset % static_cast<std::int64_t>(bytes) == 0 ? 1 : 2;
-  return (bytes + kPointerBytes - 2) / kPointerBytes + 1;
+/// The address that a load is counted from: of a word, or it may be any.
+enum class Alignment : std::uint8_t { Word, None };
+
+/// So many words have all of the bytes.
+std::uint64_t words_for(Alignment base, std::int64_t offset, std::uint64_t bytes) {
+  const std::uint64_t before = base == Alignment::None
+                                   ? (bytes == 1 ? 0 : kPointerBytes - 1)
+                                   : static_cast<std::uint64_t>(offset) % kPointerBytes;
+  return (before + bytes + kPointerBytes - 1) / kPointerBytes;
 }
 
 std::uint16_t source_of(arch::Register which) {
@@ -39,8 +44,8 @@ class Planned {
 
   /// The word that it copies first, as a source; empty where the list has no room.
   std::optional<std::uint16_t> add(std::uint16_t source, std::int64_t offset, std::uint64_t bytes,
-                                   bool is_users = false) {
-    const std::uint64_t words = words_for(offset, bytes);
+                                   Alignment base = Alignment::Word, bool is_users = false) {
+    const std::uint64_t words = words_for(base, offset, bytes);
     const auto near = static_cast<std::int32_t>(offset);
     if (words > FetchLoad::kMostWords || near != offset) return std::nullopt;
     const auto load = list_.add({source, static_cast<std::uint16_t>(words), is_users, near});
@@ -100,13 +105,13 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& bi
                       const guest_linux::KernelLayout& layout) {
   using dif::Builtin;
   switch (variable) {
-    case Builtin::Ppid:
-      return add_behind_task(planned, layout.task_real_parent, layout.task_tgid);
+    case Builtin::Ppid: return add_behind_task(planned, layout.task_real_parent, layout.task_tgid);
     case Builtin::Uid: return add_behind_task(planned, layout.task_cred, layout.cred_uid);
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
       if (!binding.at_function_edge) return planned.add_stack(layout);
-      return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt : kTooMuch;
+      return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt
+                                                                           : kTooMuch;
     case Builtin::Stackdepth: return planned.add_stack(layout);
     default: return "a variable is of the guest's memory";
   }
@@ -126,10 +131,15 @@ Obstacle add_loads(Planned& planned, const Binding& binding, const dif::RecordNe
         break;
     }
     if (!source) return "a pointer lies where no pointer should";
-    const auto value = planned.add(*source, load.at.offset, load.bytes, load.is_users);
+    const bool is_aligned =
+        load.at.base == RecordAddress::Base::Task || load.at.base == RecordAddress::Base::Constant;
+    const auto value = planned.add(*source, load.at.offset, load.bytes,
+                                   is_aligned ? Alignment::Word : Alignment::None, load.is_users);
     if (!value) return kTooMuch;
-    // Else it begins in the middle of what was copied.
-    const bool is_pointer = load.bytes == kPointerBytes && words_for(load.at.offset, kPointerBytes) == 1;
+    // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to a
+    // fault.
+    const bool is_pointer =
+        load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
     values.push_back(is_pointer ? value : std::nullopt);
   }
   return std::nullopt;

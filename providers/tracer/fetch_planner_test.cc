@@ -137,9 +137,9 @@ TEST_F(Planner, LoadsBeginAtArgumentsTheTaskConstantsAndEarlierLoads) {
                             {{Base::Task, 0, 16}, 16, false},
                             {{Base::Constant, 0, -0x1000}, 2, false},
                             {{Base::Argument, 0, 3}, 1, true}})));
-  expect({{kRdi, 1, false, 0x20},
-          {kFirstRun, 1, false, 4},
-          {FetchLoad::kTask, 3, false, 16},
+  expect({{kRdi, 2, false, 0x20},
+          {kFirstRun, 2, false, 4},
+          {FetchLoad::kTask, 2, false, 16},
           {0, 1, false, -0x1000},
           {kRdi, 1, true, 3}});
 }
@@ -149,9 +149,9 @@ TEST_F(Planner, AddressesMayLieInMemoryAndMayBeMissing) {
   plan.arguments[0] = ArgumentSource::word(&Registers::rdi, 0x70);
   plan.arguments[2] = ArgumentSource::in(&Registers::rdi).narrowed(4, false);
   plan.arguments[3] = ArgumentSource::of_site();
-  EXPECT_FALSE(add(loading({{{Base::Argument, 0, 8}, 8, true}, {{Base::Argument, 1, 8}, 8, true}}),
-                   plan));
-  expect({{kRdi, 1, false, 0x70}, {kFirstRun, 1, true, 8}, {0, 1, true, 8}});
+  EXPECT_FALSE(
+      add(loading({{{Base::Argument, 0, 8}, 8, true}, {{Base::Argument, 1, 8}, 8, true}}), plan));
+  expect({{kRdi, 1, false, 0x70}, {kFirstRun, 2, true, 8}, {0, 2, true, 8}});
   EXPECT_EQ(add(loading({{{Base::Argument, 2, 0}, 8, true}}), plan),
             "arg2 is no address that a record has");
   EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, true}}), plan));
@@ -160,13 +160,27 @@ TEST_F(Planner, AddressesMayLieInMemoryAndMayBeMissing) {
 TEST_F(Planner, WhatIsNotAlignedMayReachIntoTheNextWord) {
   EXPECT_FALSE(add(loading({{{Base::Task, 0, 6}, 4, false},
                             {{Base::Task, 0, 12}, 8, false},
-                            {{Base::Task, 0, 100}, 9, false},
-                            {{Base::Task, 0, 200}, 7, false}})));
+                            {{Base::Task, 0, 12}, 4, false},
+                            {{Base::Task, 0, -1}, 2, false},
+                            {{Base::Task, 0, 200}, 7, false},
+                            {{Base::Task, 0, 201}, 16, false}})));
   expect({{FetchLoad::kTask, 2, false, 6},
           {FetchLoad::kTask, 2, false, 12},
-          {FetchLoad::kTask, 2, false, 100},
-          {FetchLoad::kTask, 2, false, 200}});
+          {FetchLoad::kTask, 1, false, 12},
+          {FetchLoad::kTask, 2, false, -1},
+          {FetchLoad::kTask, 1, false, 200},
+          {FetchLoad::kTask, 3, false, 201}});
   EXPECT_TRUE(add(loading({{{Base::Task, 0, 12}, 8, false}, {{Base::Load, 0, 0}, 8, false}})));
+}
+
+TEST_F(Planner, AnArgumentMayPointAnywhere) {
+  for (const std::uint32_t bytes : {1u, 2u, 4u, 8u, 9u, 16u, 17u}) {
+    list_ = {};
+    EXPECT_FALSE(add(loading({{{Base::Argument, 0, 0}, bytes, true}})));
+    const std::size_t held = 8 * list_.loads()[0].words;
+    EXPECT_GE(held, bytes == 1 ? 1u : bytes + 7) << "from the last byte of a word on";
+    EXPECT_LT(held, bytes + 15) << bytes;
+  }
 }
 
 TEST_F(Planner, TooMuchWaits) {

@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -150,13 +152,16 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
 
   void make_handlers(vmm::TrapSink& sink);
-  std::optional<std::string> why_waits(const DispatchTable::EnabledBinding& one,
-                                       const Wants& wants, vmm::FetchList& list) const;
+  std::optional<std::string> why_waits(const DispatchTable::EnabledBinding& one, const Wants& wants,
+                                       vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
   void note_waiting(std::string why, std::uint64_t places = 1);
   std::map<GuestVirt, vmm::FetchList> find_recording(const Wants& wants);
   std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
-  std::optional<std::string> set_lists(const std::vector<vmm::FetchList>& lists);
+  std::vector<vmm::FetchList> number_lists(std::map<GuestVirt, vmm::FetchList>& recording);
+  void let_wait(std::map<GuestVirt, vmm::FetchList>& recording, const vmm::FetchList& list,
+                std::string why);
+  Result<void> set_lists(const std::vector<vmm::FetchList>& lists);
 
   /// Before anybody runs in a slot that is new.
   void refresh_moved() {
@@ -253,33 +258,64 @@ void RunningKernelTracer::Trace::note_waiting(std::string why, std::uint64_t pla
   why_waiting_[std::move(why)] += places;
 }
 
-/// Tells the guest what to copy, where anything is; those places wait if that cannot be.
-std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
+/// The different lists, those first that most places have; in the end the ones that there is no
+/// number for wait.
+std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
-  std::vector<vmm::FetchList> lists;
+  std::vector<std::pair<std::size_t, vmm::FetchList>> counted;
   for (const auto& [at, list] : recording) {
-    if (!list.empty() && std::ranges::find(lists, list) == lists.end()) lists.push_back(list);
+    if (list.empty()) continue;
+    const auto is_list = [&list](const auto& one) { return one.second == list; };
+    const auto found = std::ranges::find_if(counted, is_list);
+    found != counted.end() ? void(++found->first) : void(counted.emplace_back(1, list));
   }
-  if (lists.empty()) return lists;
-  if (auto why = set_lists(lists)) {
-    lists.clear();
-    note_waiting(std::move(*why), std::erase_if(recording, [](const auto& one) {
-                   return !one.second.empty();
-                 }));
+  std::ranges::stable_sort(counted, std::ranges::greater(),
+                           [](const auto& one) { return one.first; });
+  std::vector<vmm::FetchList> lists;
+  for (auto& [places, list] : counted) {
+    if (lists.size() + 1 < SHIM_LISTS) {
+      lists.push_back(std::move(list));
+    } else {
+      let_wait(recording, list, "other probes look at other memory, and 127 kinds are the most");
+    }
   }
   return lists;
 }
 
-std::optional<std::string> RunningKernelTracer::Trace::set_lists(
-    const std::vector<vmm::FetchList>& lists) {
+void RunningKernelTracer::Trace::let_wait(std::map<GuestVirt, vmm::FetchList>& recording,
+                                          const vmm::FetchList& list, std::string why) {
+  const auto has_it = [&list](const auto& one) { return one.second == list; };
+  note_waiting(std::move(why), std::erase_if(recording, has_it));
+}
+
+/// Tells the guest what to copy, where anything is. Where that does not fit, the places wait that
+/// want most.
+std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
+    std::map<GuestVirt, vmm::FetchList>& recording) {
+  auto lists = number_lists(recording);
+  while (!lists.empty()) {
+    const auto told = set_lists(lists);
+    if (told) return lists;
+    const bool is_size = told.error().code == ErrorCode::Limit;
+    const auto longest = std::ranges::max_element(lists, {}, &vmm::FetchList::least_record_bytes);
+    let_wait(recording, is_size ? *longest : lists.back(), told.error().message);
+    lists.erase(is_size ? longest : std::prev(lists.end()));
+    // Small records again, for the places that copy nothing.
+    if (lists.empty()) (void)tracer_.shim_.installed()->rings().set_lists({});
+  }
+  return lists;
+}
+
+Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchList>& lists) {
   vmm::GuestMemory& memory = tracer_.machine_.memory();
   const auto direct_map = guest_linux::find_direct_map(memory, tracer_.kernel_);
-  if (!direct_map) return "the kernel does not tell where it maps its RAM";
+  if (!direct_map) {
+    return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
+  }
   const vmm::FetchFacts facts{tracer_.kernel_.table(), *direct_map, memory.extents(),
                               tracer_.kernel_.layout().task_stack.value_or(0),
                               guest_linux::kernel_stack_bytes(tracer_.kernel_.symbols())};
-  const auto done = tracer_.shim_.installed()->set_fetch_lists(facts, lists);
-  return done ? std::nullopt : std::optional(done.error().message);
+  return tracer_.shim_.installed()->set_fetch_lists(facts, lists);
 }
 
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
@@ -289,6 +325,12 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   }
   auto recording = find_recording(wants);
   const auto lists = tell_lists(recording);
+  if (recording.empty()) return;
+  vmm::Shim& shim = *tracer_.shim_.installed();
+  replay_.emplace(shim, shim.rings(), dispatcher_, clock);
+  shim.let_full_rings_wait(wants.full_rings_wait);
+  dispatcher_.keep_one_order();
+  make_handlers(*replay_);
   std::map<std::uint8_t, std::vector<GuestVirt>> places;  // by the list's number
   for (const auto& [at, list] : recording) {
     const auto found = std::ranges::find(lists, list);
@@ -296,17 +338,12 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
     places[static_cast<std::uint8_t>(has_one ? found - lists.begin() + 1 : 0)].push_back(at);
   }
   for (const auto& [number, at] : places) {
-    if (const auto done = tracer_.table_.record_at(at, number); !done) {
-      return note_waiting(done.error().message, recording.size());
+    if (const auto done = tracer_.table_.record_at(at, number); done) {
+      recording_places_ += at.size();
+    } else {
+      note_waiting(done.error().message, at.size());
     }
   }
-  if (recording.empty()) return;
-  recording_places_ = recording.size();
-  vmm::Shim& shim = *tracer_.shim_.installed();
-  replay_.emplace(shim, shim.rings(), dispatcher_, clock);
-  shim.let_full_rings_wait(wants.full_rings_wait);
-  dispatcher_.keep_one_order();
-  make_handlers(*replay_);
 }
 
 std::optional<LateModule> RunningKernelTracer::Trace::take_module() {

@@ -21,7 +21,7 @@ namespace ringside::providers {
 struct Jump {
   JumpRun run;
   guest_linux::Kernel::AddressRange record;
-  vmm::JumpBytes code;   // the jump itself
+  vmm::JumpBytes code;                      // the jump itself
   std::optional<std::uint8_t> recording{};  // its traps go into rings, by this fetch list
 
   std::span<const std::byte> replaced() const { return run.code().first(code.size()); }

@@ -81,8 +81,7 @@ void TrapPointStore::release(GuestVirt address) {
   if (id && points_[*id].users > 0) --points_[*id].users;
 }
 
-Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses,
-                                       std::uint8_t list) {
+Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses, std::uint8_t list) {
   TRY(shim_.record_at(addresses, list));
   for (const GuestVirt address : addresses) {
     if (const auto id = index_.find(address)) points_[*id].recording = list;

@@ -85,8 +85,7 @@ void TrapPointTable::release(GuestVirt address) {
   state_->store.release(address);
 }
 
-Result<void> TrapPointTable::record_at(std::span<const GuestVirt> addresses,
-                                       std::uint8_t list) {
+Result<void> TrapPointTable::record_at(std::span<const GuestVirt> addresses, std::uint8_t list) {
   const std::lock_guard lock(state_->lock);
   return state_->store.record_at(addresses, list);
 }

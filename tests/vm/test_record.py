@@ -158,6 +158,20 @@ class Started(unittest.TestCase):
                 self.assertGreater(int(ticks[0]), 0)
                 self.assertEqual(ticks[0], ticks[1], "a stack of an interrupt ends early")
 
+    def test_an_address_may_lie_anywhere_in_a_word(self):
+        paths = ["/" + "abcdefghijk"[:n] for n in range(1, 9)]
+        for size in (2, 4, 8, 256):
+            program = ('syscall::openat:entry /execname == "cat"/ { @all = count();'
+                       ' @[copyinstr(arg1), *(uint32_t *)copyin(arg1, 4) & 0xffff] = count(); }'
+                       ' ERROR { @wrong = count(); } END { printa("<in> all %@d\\n", @all);'
+                       ' printa("%s %d %@d\\n", @); printa("<wrong> %@d\\n", @wrong); }')
+            outcomes = [self.trace(program, "debian-6.12", 1, "-x", f"strsize={size}", *record,
+                                   command="; ".join(f"cat {path} 2>&1" for path in paths))
+                        for record in ((), ("-x", "record=yes"))]
+            self.assertEqual(*map(self.printed, outcomes))
+            self.assertNotIn("<wrong>", self.printed(outcomes[1]))
+            self.assertGreaterEqual(recorded(outcomes[1]), len(paths))
+
     def test_a_page_that_is_not_in_the_direct_map_is_left_alone(self):
         outcome = self.trace(PATHS, "debian-6.12", 2, "-x", "record=yes",
                              command="workload --opens 300 --path-in secret")
@@ -222,6 +236,25 @@ class Attached(EndCase):
                 self.assertEqual((status, outcome.status), (0, 0), said)
                 self.assertRegex(outcome.stderr, "; 0 missed, 0 drops")
                 self.assertIn(f"<in> {ALL}\n<out> {ALL}\n", outcome.stdout, outcome)
+                self.check_well(machine)
+
+    def test_memory_and_stacks_are_those_of_the_trap(self):
+        program = LOOKS.replace("@[sym(caller)] = count();", "@[stack()] = count(); @[stack(3)] = count();"
+                                ).replace('printa("%a %@d\\n", @)', "printa(@)")
+        for image in ringside.IMAGES:
+            with self.subTest(image), patient(image) as machine:
+                printed = []
+                for record in ("no", "yes"):
+                    with machine.trace(begin(program), ["-q", "-v", "-x", "strsize=64", "-x", f"record={record}"]) as running:
+                        started(running)
+                        status, said = machine.port.run("workload --reads 500 --opens 50")
+                        outcome = end(running)
+                    self.assertEqual((status, outcome.status), (0, 0), said)
+                    self.assertRegex(outcome.stderr, "; 0 missed, 0 drops")
+                    printed.append(outcome.stdout[outcome.stdout.index("<in>"):])
+                self.assertEqual(printed[0], printed[1])
+                self.assertGreater(recorded(outcome), 1100)
+                self.assertIn("/data/input /data 100 51\n", printed[1])
                 self.check_well(machine)
 
     def test_a_guest_whose_tracer_was_killed_waits_for_nobody(self):

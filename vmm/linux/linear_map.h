@@ -17,8 +17,8 @@
 
 namespace ringside::guest_linux {
 
-/// The start of the kernel's linear map. Empty if the kernel does not tell it, or if its page tables
-/// contradict it.
+/// The start of the kernel's linear map. Empty if the kernel does not tell it, or if its page
+/// tables contradict it.
 std::optional<GuestVirt> find_direct_map(const vmm::GuestMemory& memory, const Kernel& kernel);
 
 /// The start of the kernel's linear map, if the guest's RAM is copied. Empty if RAM is mapped here,

@@ -30,8 +30,11 @@ std::optional<std::size_t> FetchList::add(const FetchLoad& load) {
 }
 
 std::size_t FetchList::record_bytes() const {
-  return bytes_before(loads_.size()) +
-         (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
+  return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
+}
+
+std::size_t FetchList::least_record_bytes() const {
+  return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kLeastStack : 0);
 }
 
 void FetchList::fit(std::size_t record_bytes) {

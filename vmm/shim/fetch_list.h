@@ -1,8 +1,8 @@
 // Fetch lists: the memory of the guest that a trap point copies into its records. A list has loads,
-// which the shim in the guest follows (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as the
-// host finds them in a record. All of a record is the guest's: a run that cannot be one is taken for empty.
-// Used by the shim, which writes lists into the guest, and by what replays records. Pure.
-// Fire context: RecordedRuns yes, all else no.
+// which the shim in the guest follows (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as
+// the host finds them in a record. All of a record is the guest's: a run that cannot be one is
+// taken for empty. Used by the shim, which writes lists into the guest, and by what replays
+// records. Pure. Fire context: RecordedRuns yes, all else no.
 #pragma once
 
 #include <array>
@@ -61,6 +61,9 @@ class FetchList {
   std::size_t stack_words() const { return stack_words_; }
   /// Of a record with all that the list copies. The stack's room is what fit() gives it.
   std::size_t record_bytes() const;
+  /// The fewest bytes that such a record may have: those of a stack shorter than kLeastStack wait.
+  std::size_t least_record_bytes() const;
+  static constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
   /// As the guest has it, up to its last entry.
   std::vector<std::byte> encode() const;
 

@@ -9,10 +9,8 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr FetchLoad kInode{.source = FetchLoad::register_source(SHIM_RDI),
-                           .words = 1,
-                           .is_users = false,
-                           .offset = 0x20};
+constexpr FetchLoad kInode{
+    .source = FetchLoad::register_source(SHIM_RDI), .words = 1, .is_users = false, .offset = 0x20};
 
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value) {

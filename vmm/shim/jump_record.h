@@ -24,8 +24,8 @@ std::optional<JumpBytes> jump_between(GuestVirt from, GuestVirt to);
 std::optional<GuestVirt> jump_target(GuestVirt from, const JumpBytes& bytes);
 
 struct JumpRecord {
-  GuestVirt address;     // of the jump: in the top 2 GiB
-  JumpBytes replaced;    // what stood there
+  GuestVirt address;   // of the jump: in the top 2 GiB
+  JumpBytes replaced;  // what stood there
   /// Its traps go into rings by this fetch list, and wait for nobody; empty: they wait.
   std::optional<std::uint8_t> recording = std::nullopt;
 

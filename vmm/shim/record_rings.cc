@@ -53,16 +53,17 @@ void RecordRings::tell_guest() {
 }
 
 Result<void> RecordRings::set_lists(std::vector<FetchList> lists) {
-  constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
   std::size_t bytes = SHIM_RECORD_SIZE;
   bool has_stack = false;
   for (const FetchList& list : lists) {
     has_stack = has_stack || list.has_stack();
-    bytes = std::max(bytes, list.record_bytes() + (list.has_stack() ? kLeastStack : 0));
+    bytes = std::max(bytes, list.least_record_bytes());
   }
   unsigned shift = static_cast<unsigned>(std::bit_width(bytes - 1));
   if (bytes > FetchList::kMostRecordBytes || !holds_enough(shift)) {
-    return fail(ErrorCode::Limit, "the memory for the stub has no room for so much of the guest's");
+    return fail(ErrorCode::Limit,
+                "the memory for the stub is too small for records with all that is looked at (a "
+                "smaller -x strsize may help)");
   }
   // The more room for a stack there is, the fewer traps wait.
   while (has_stack && (2U << shift) <= FetchList::kMostRecordBytes && holds_enough(shift + 1)) {

@@ -42,7 +42,7 @@ Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
 
 Result<void> Shim::set_fetch_lists(const FetchFacts& facts, std::vector<FetchList> lists) {
   if (lists.size() >= SHIM_LISTS || layout_.ring_count == 0) {
-    return fail(ErrorCode::Limit, "the probes need too many different words of memory");
+    return fail(ErrorCode::Unsupported, "there are no rings, or too many lists");
   }
   shim_fetch fetch = TRY(facts.encode());
   TRY(rings_.set_lists(std::move(lists)));

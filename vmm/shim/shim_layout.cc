@@ -18,10 +18,16 @@ void add_rings(ShimLayout& layout, std::uint32_t count, std::uint64_t room) {
   const std::uint64_t each = count == 0 ? 0 : round_down(room / count, SHIM_RING_SIZE);
   layout.ring_room = each - std::min<std::uint64_t>(each, SHIM_RING_SIZE);
   if (layout.ring_records() < kFewestRecords) return;
-  layout.fetch = layout.slots - kFetchBytes;
-  layout.table_entries = static_cast<std::uint32_t>((layout.fetch - layout.table) / kEntryBytes);
   layout.rings = layout.data + SHIM_DATA_SIZE;
   layout.ring_count = count;
+}
+
+/// Gives the table what is left before the slots. Where there are rings, struct shim_fetch lies
+/// there.
+void fill_table(ShimLayout& layout) {
+  std::uint64_t end = layout.slots;
+  if (layout.ring_count != 0) end = layout.fetch = layout.slots - kFetchBytes;
+  layout.table_entries = static_cast<std::uint32_t>((end - layout.table) / kEntryBytes);
 }
 
 ShimLayout large_layout(GuestPhys place, std::uint32_t ring_count) {
@@ -31,10 +37,10 @@ ShimLayout large_layout(GuestPhys place, std::uint32_t ring_count) {
   layout.table = kShimLargePage;
   layout.slots = 2 * kShimLargePage;
   layout.data = kLargeShimBytes - kShimLargePage;
-  layout.table_entries = kShimLargePage / kEntryBytes;
   layout.slots_bytes = layout.data - layout.slots;
   layout.bytes = kLargeShimBytes;
   add_rings(layout, ring_count, kShimLargePage - SHIM_DATA_SIZE);
+  fill_table(layout);
   return layout;
 }
 
@@ -57,8 +63,7 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size, std::uint32_t ring_
   layout.table = SHIM_CODE_SIZE;
   layout.slots = layout.table + round_down(room / 2, kShimSmallPage);
   layout.data = layout.bytes - data_bytes;
-  layout.table_entries =
-      static_cast<std::uint32_t>((layout.slots - layout.table) / sizeof(std::uint64_t));
+  fill_table(layout);
   layout.slots_bytes = layout.data - layout.slots;
   layout.page_tables = place.wrapping_add(layout.bytes);
   layout.user_page_table = layout.page_tables.wrapping_add(layout.directories() * kShimSmallPage);

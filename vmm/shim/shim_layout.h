@@ -57,13 +57,13 @@ struct ShimLayout {
   std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
-  std::uint64_t fetch = 0;         // offset of struct shim_fetch, behind the table, if there are rings
-  std::uint64_t rings = 0;         // offset of the first struct shim_ring, in the data part
-  std::uint32_t ring_count = 0;    // one for each CPU; 0: there are none
-  std::uint64_t ring_room = 0;     // bytes, for the records of a CPU's two rings
-  std::uint64_t bytes = 0;         // from the header to the data's end, whole pages
-  GuestPhys page_tables;           // of small pages: after the region, one page for 2 MiB each
-  GuestPhys user_page_table;       // after those, for a guest that isolates its page tables
+  std::uint64_t fetch = 0;  // offset of struct shim_fetch, behind the table, if there are rings
+  std::uint64_t rings = 0;  // offset of the first struct shim_ring, in the data part
+  std::uint32_t ring_count = 0;  // one for each CPU; 0: there are none
+  std::uint64_t ring_room = 0;   // bytes, for the records of a CPU's two rings
+  std::uint64_t bytes = 0;       // from the header to the data's end, whole pages
+  GuestPhys page_tables;         // of small pages: after the region, one page for 2 MiB each
+  GuestPhys user_page_table;     // after those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
   std::uint64_t directories() const { return divide_up(bytes, kShimLargePage); }

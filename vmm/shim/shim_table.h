@@ -1,9 +1,8 @@
 // The table by which the shim finds a trap point's slot (guest-shim/mailbox_abi.h). The host keeps
 // its own copy of the table and never trusts the shared one. The copy holds each entry as it is
 // while it is enabled. Used by Shim and its parts. Does not: write int3s, or know more of
-// a slot than its offset. Threads: knows(), list_at() and trap_point_in() on any; all else by one at
-// a time, beside them.
-// Fire context: those three yes, everything else no.
+// a slot than its offset. Threads: knows(), list_at() and trap_point_in() on any; all else by one
+// at a time, beside them. Fire context: those three yes, everything else no.
 #pragma once
 
 #include <atomic>

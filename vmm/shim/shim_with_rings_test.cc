@@ -30,7 +30,8 @@ void expect_parts_apart(const ShimLayout& layout) {
     EXPECT_GE(layout.records_at(cpu), end) << cpu;
     end = layout.records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * layout.ring_records();
     EXPECT_GE(layout.nested_records_at(cpu), end) << cpu;
-    end = layout.nested_records_at(cpu) + std::uint64_t{SHIM_RECORD_SIZE} * ShimLayout::nested_records();
+    end = layout.nested_records_at(cpu) +
+          std::uint64_t{SHIM_RECORD_SIZE} * ShimLayout::nested_records();
   }
   EXPECT_LE(end, layout.bytes);
 }
@@ -75,6 +76,21 @@ TEST(ShimLayoutWithRings, OfLargePagesLieInTheDatasOwn) {
   EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, 1)->ring_records(), 4096u);
 }
 
+TEST(ShimLayoutWithRings, HasRoomForWhatTheGuestFetchesBehindTheTable) {
+  for (const GuestMemory::Extent place : {kLow,
+                                          GuestMemory::Extent{GuestPhys(0x21000), 160 << 10},
+                                          GuestMemory::Extent{GuestPhys(0x21000), 3 * kMiB},
+                                          {kPlace, 16 * kMiB}}) {
+    const auto with = layout_shim(place, 2), without = layout_shim(place);
+    ASSERT_TRUE(with && without && with->ring_count == 2);
+    EXPECT_EQ(with->fetch % 8, 0u);
+    EXPECT_GE(with->fetch, with->table + 8 * std::uint64_t{with->table_entries});
+    EXPECT_LE(with->fetch + sizeof(shim_fetch), with->slots);
+    EXPECT_GT(with->table_entries, 0u);
+    EXPECT_EQ(without->fetch, 0u);
+  }
+}
+
 ShimKernelFacts facts_for_rings() {
   ShimKernelFacts with = facts();
   with.task = ShimTaskFacts{0x1000, 0x10, 0x20, 0x24, 0x30};
@@ -86,6 +102,42 @@ Result<std::unique_ptr<Shim>> install_with_rings(FakeGuest& guest, const ShimKer
                                                  std::uint32_t rings) {
   PausedMachine paused = TRY(PausedMachine::pause(guest));
   return Shim::install(paused, kLow, with, rings);
+}
+
+TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
+  FakeGuest guest;
+  const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+  ASSERT_TRUE(shim) << shim.error().message;
+  const shim_header header = header_at(guest, kLow.base);
+  const auto physical = [&](std::uint64_t address) {
+    return kLow.base.wrapping_add(address - header.base);
+  };
+  FetchList first, second;
+  first.add({.source = FetchLoad::kTask, .words = 1, .offset = 8});
+  second.add({.source = FetchLoad::kTask, .words = 2, .offset = 16});
+  const FetchFacts facts{.kernel_table = {GuestPhys(0x3000), 4, 0},
+                         .direct_map = GuestVirt(0xffff888000000000),
+                         .ram = {{GuestPhys(0), 0x100000}}};
+  ASSERT_TRUE((*shim)->set_fetch_lists(facts, {first, second}));
+
+  shim_fetch fetch{};
+  ASSERT_TRUE(
+      guest.memory().read(physical(header.fetch), std::as_writable_bytes(std::span(&fetch, 1))));
+  EXPECT_EQ(fetch.root, 0x3000u);
+  EXPECT_EQ(fetch.direct_map, 0xffff888000000000u);
+  EXPECT_EQ(fetch.ram_count, 1u);
+  EXPECT_EQ(fetch.lists[0], 0u);
+  for (unsigned n = 1; n <= 2; ++n) {
+    std::array<shim_load, 2> loads{};
+    ASSERT_TRUE(guest.memory().read(kLow.base.wrapping_add(fetch.lists[n]),
+                                    std::as_writable_bytes(std::span(loads))));
+    EXPECT_EQ(loads[0].words, n);
+    EXPECT_EQ(loads[0].offset, 8 * static_cast<int>(n));
+    EXPECT_EQ(loads[1].words, 0);
+    EXPECT_EQ(fetch.lists[n] % 8, 0u);
+  }
+  EXPECT_EQ((*shim)->state(), ShimState::There);
+  EXPECT_FALSE((*shim)->set_fetch_lists(facts, std::vector<FetchList>(SHIM_LISTS, first)));
 }
 
 TEST(ShimWithRings, TellsTheGuestAllThatItNeedsForThem) {
