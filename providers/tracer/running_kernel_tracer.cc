@@ -263,7 +263,8 @@ void RunningKernelTracer::Trace::note_waiting(std::string why, std::uint64_t pla
 std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   std::vector<std::pair<std::size_t, vmm::FetchList>> counted;
-  for (const auto& [at, list] : recording) {
+  for (const auto& place : recording) {
+    const vmm::FetchList& list = place.second;
     if (list.empty()) continue;
     const auto is_list = [&list](const auto& one) { return one.second == list; };
     const auto found = std::ranges::find_if(counted, is_list);
