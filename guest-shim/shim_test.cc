@@ -879,11 +879,11 @@ TEST_P(FetchingShim, LeavesOutTheBitThatSaysEncrypted) {
   expect_run(0, kAt, {1000});
 }
 
-/// The same, whose list is the stack of a task. A frame of the guest is all of that stack.
+/// The same, whose list is the stack of a task. It ends in the page of the stack pointer, a frame
+/// of the guest, and no more than kWords above it.
 class StackShim : public FetchingShim {
  protected:
-  static constexpr std::uint64_t kStackBytes = 0x1000, kTaskStack = 0x700;
-  static constexpr std::uint16_t kRoom = 64;  // words
+  static constexpr std::uint64_t kTaskStack = 0x700, kWords = 40;
 
   void SetUp() override {
     FetchingShim::SetUp();
@@ -891,7 +891,7 @@ class StackShim : public FetchingShim {
     replace({0x48, 0x85, 0xc0, 0x79}, {0x48, 0x85, 0xc0, 0x70});
     replace({0x48, 0x85, 0xd2, 0x79}, {0x48, 0x85, 0xd2, 0x70});
     facts().task_stack = kTaskStack;
-    facts().stack_bytes = kStackBytes;
+    facts().stack_bytes = static_cast<std::uint32_t>(stack_pointer() - page() + 8 * words_to_end());
     set_stack(page());
     ram_.map_both(kProcess, page(), kFrame);
   }
@@ -900,7 +900,9 @@ class StackShim : public FetchingShim {
   std::uint64_t stack_pointer() const {
     return address_of(stack_ + sizeof stack_ / 2) & ~std::uint64_t{15};
   }
-  std::uint64_t words_to_end() const { return (page() + kStackBytes - stack_pointer()) / 8; }
+  std::uint64_t words_to_end() const {
+    return std::min(kWords, (page() + GuestRam::kPage - stack_pointer()) / 8);
+  }
   void set_stack(std::uint64_t address) {
     std::memcpy(reinterpret_cast<void*>(tasks_.address() + kTaskStack), &address, sizeof address);
   }
@@ -954,8 +956,9 @@ TEST_P(StackShim, WaitsWhereItHasNoRoom) {
 }
 
 TEST_P(StackShim, WaitsOnAnotherStack) {
-  for (const std::uint64_t stack : {stack_pointer() + 8, stack_pointer() - kStackBytes,
-                                    stack_pointer() - 2 * kStackBytes, std::uint64_t{0}}) {
+  const std::uint64_t bytes = facts().stack_bytes;
+  for (const std::uint64_t stack : {stack_pointer() + 8, stack_pointer() - bytes,
+                                    stack_pointer() - 2 * bytes, std::uint64_t{0}}) {
     set_stack(stack);
     expect_waits(0x1ff);
   }
