@@ -137,10 +137,6 @@ class ClauseNeeds {
   void read_ours_or(std::size_t at, const Value& from, std::uint64_t bytes) {
     if (!from.is_ours && !from.is_null()) read(at, from, bytes, false);
   }
-  bool is_by_reference(VariableScope scope, std::uint16_t id) const {
-    const Variable* const found = find_variable(scope, id);
-    return found != nullptr && dif::is_by_reference(found->type);
-  }
   const Variable* find_variable(VariableScope scope, std::uint16_t id) const {
     const auto found = std::ranges::find_if(
         difo_->variables, [&](const Variable& one) { return one.scope == scope && one.id == id; });
@@ -226,7 +222,7 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Flushts: return pushed_.clear();
     case Opcode::Call: return call(at, in, known);
     case Opcode::Ret:
-      if (dif::is_by_reference(difo_->result)) {
+      if (is_by_reference(difo_->result)) {
         read_ours_or(at, known.at(in.rd()), stored_size(difo_->result, string_size_));
       }
       after_ ? after_->meet(known) : void(after_ = known);
@@ -320,7 +316,10 @@ void ClauseNeeds::copy_in(std::size_t at, const SubroutineInfo& subroutine) {
 }
 
 void ClauseNeeds::load_variable(VariableScope scope, Insn in, Known& known) const {
-  if (is_by_reference(scope, in.index())) return known.set(in.rd(), Value::ours());
+  const Variable* const variable = find_variable(scope, in.index());
+  if (variable != nullptr && is_by_reference(variable->type)) {
+    return known.set(in.rd(), Value::ours());
+  }
   const auto found = known.clause_variables.find(in.index());
   const bool is_known = scope == VariableScope::Clause && found != known.clause_variables.end();
   known.set(in.rd(), is_known ? found->second : Value());
@@ -329,7 +328,7 @@ void ClauseNeeds::load_variable(VariableScope scope, Insn in, Known& known) cons
 void ClauseNeeds::store_variable(std::size_t at, VariableScope scope, Insn in, Known& known) {
   const Value& value = known.at(in.rd());
   const Variable* const variable = find_variable(scope, in.index());
-  if (variable != nullptr && dif::is_by_reference(variable->type)) {
+  if (variable != nullptr && is_by_reference(variable->type)) {
     return read_ours_or(at, value, stored_size(variable->type, string_size_));
   }
   if (scope != VariableScope::Clause) return;

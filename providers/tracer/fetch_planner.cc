@@ -147,16 +147,16 @@ Obstacle add_loads(Planned& planned, const Binding& binding, const dif::RecordNe
 
 }  // namespace
 
-Obstacle FetchPlanner::add(FetchList& list, const Binding& binding,
-                           const dif::RecordNeeds& needs) const {
+Obstacle plan_fetch(FetchList& list, const Binding& binding, const dif::RecordNeeds& needs,
+                    const guest_linux::KernelLayout& layout) {
   if (needs.obstacle) return needs.obstacle;
   if (binding.filter != nullptr) return "a probe is found by looking at the guest's memory";
   Planned planned(list);
   Obstacle why = add_arguments(planned, binding, needs);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, binding, layout_);
+    if (!why) why = add_variable(planned, variable, binding, layout);
   }
-  if (!why && needs.stack) why = planned.add_stack(layout_);
+  if (!why && needs.stack) why = planned.add_stack(layout);
   return why ? why : add_loads(planned, binding, needs);
 }
 

@@ -13,18 +13,11 @@
 
 namespace ringside::providers {
 
-class FetchPlanner {
- public:
-  /// `layout`: of the kernel's structures.
-  explicit FetchPlanner(const guest_linux::KernelLayout& layout) : layout_(layout) {}
-
-  /// Adds to `list` what firings of the probe at this place need, for clauses with these needs.
-  /// Returns why they cannot be recorded, worded to follow "waits: "; empty: they can.
-  std::optional<std::string> add(vmm::FetchList& list, const Binding& binding,
-                                 const dif::RecordNeeds& needs) const;
-
- private:
-  const guest_linux::KernelLayout layout_;
-};
+/// Adds to `list` what firings of the probe at this place need, for clauses with these needs.
+/// `layout`: of the kernel's structures. Returns why they cannot be recorded, worded to follow
+/// "waits: "; empty: they can.
+std::optional<std::string> plan_fetch(vmm::FetchList& list, const Binding& binding,
+                                      const dif::RecordNeeds& needs,
+                                      const guest_linux::KernelLayout& layout);
 
 }  // namespace ringside::providers

@@ -29,7 +29,7 @@ class Planner : public testing::Test {
   }
   std::optional<std::string> add(const RecordNeeds& needs, const ArgumentPlan& plan) {
     binding_.plan = &plan;
-    return FetchPlanner(layout_).add(list_, binding_, needs);
+    return plan_fetch(list_, binding_, needs, layout_);
   }
   std::optional<std::string> add(const RecordNeeds& needs) {
     return add(needs, kFunctionEntryArguments);

@@ -230,8 +230,8 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
   const bool is_ours = !handlers_->watches_at(one.at).empty() ||
                        (kexec_site && *kexec_site && **kexec_site == one.at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  const FetchPlanner planner(tracer_.kernel_.layout());
-  return planner.add(list, one.binding, wants.record_needs(one.binding.probe));
+  const dif::RecordNeeds needs = wants.record_needs(one.binding.probe);
+  return plan_fetch(list, one.binding, needs, tracer_.kernel_.layout());
 }
 
 /// By address; all that stand at one record, or all wait.
