@@ -258,8 +258,8 @@ void RunningKernelTracer::Trace::note_waiting(std::string why, std::uint64_t pla
   why_waiting_[std::move(why)] += places;
 }
 
-/// The different lists, those first that most places have; in the end the ones that there is no
-/// number for wait.
+/// Each list once. There are numbers for SHIM_LISTS - 1: the lists get them that most places share,
+/// and the places of all others wait.
 std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   std::vector<std::pair<std::size_t, vmm::FetchList>> counted;
@@ -289,8 +289,8 @@ void RunningKernelTracer::Trace::let_wait(std::map<GuestVirt, vmm::FetchList>& r
   note_waiting(std::move(why), std::erase_if(recording, has_it));
 }
 
-/// Tells the guest what to copy, where anything is. Where that does not fit, the places wait that
-/// want most.
+/// Tells the guest the lists, and returns them by number. If they do not fit, the places with the
+/// longest list wait, and the rest is tried again.
 std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   auto lists = number_lists(recording);

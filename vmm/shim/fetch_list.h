@@ -61,7 +61,7 @@ class FetchList {
   std::size_t stack_words() const { return stack_words_; }
   /// Of a record with all that the list copies. The stack's room is what fit() gives it.
   std::size_t record_bytes() const;
-  /// The fewest bytes that such a record may have: those of a stack shorter than kLeastStack wait.
+  /// The fewest bytes that its record may have. A stack has room for kLeastStack at least.
   std::size_t least_record_bytes() const;
   static constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
   /// As the guest has it, up to its last entry.
