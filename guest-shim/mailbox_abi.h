@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(17)
+#define SHIM_VERSION SHIM_U(18)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -91,6 +91,10 @@
  * If the record has no room for it, or if the CPU is on another stack (an interrupt's), the trap is
  * not recorded, but waits in a mailbox.
  *
+ * Between the loads there may be checks (struct shim_check), which compare a word of the record
+ * with a constant. Where one does not hold, the trap is not recorded: no predicate would be true.
+ * None is judged if the task is not known, or once a load has failed or its base was not aligned.
+ *
  * The lists lie among the slots, where the guest cannot write. */
 #define SHIM_LISTS SHIM_U(128) /* number 0 is no list */
 #define SHIM_RAM_RANGES 16
@@ -98,6 +102,11 @@
 #define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
 #define SHIM_LOAD_STACK \
   SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
+#define SHIM_LOAD_CHECK SHIM_U(0x2000) /* no load, but a struct shim_check, with what follows */
+#define SHIM_CHECK_NEGATED SHIM_U(1)   /* holds if the comparison is false */
+#define SHIM_CHECK_LESS SHIM_U(2)      /* signed; without it and the next: equal */
+#define SHIM_CHECK_BELOW SHIM_U(4)     /* unsigned */
+#define SHIM_CHECK_SIGNED SHIM_U(8)    /* the shift to the right keeps the sign */
 
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
@@ -174,6 +183,7 @@
 #define SHIM_RING_DROPPED 8
 #define SHIM_RING_BUSY 16
 #define SHIM_RING_LATE 24
+#define SHIM_RING_UNWANTED 32
 #define SHIM_RING_TAIL 64
 #define SHIM_RING_MOST 72
 #define SHIM_RING_DATA 80
@@ -191,6 +201,11 @@
 #define SHIM_LOAD_WORDS 2
 #define SHIM_LOAD_OFFSET 4
 #define SHIM_LOAD_SIZE 8
+#define SHIM_CHECK_LEFT 4
+#define SHIM_CHECK_RIGHT 5
+#define SHIM_CHECK_MASK 8
+#define SHIM_CHECK_WITH 16
+#define SHIM_CHECK_SIZE 24
 #define SHIM_RUN_ADDRESS 0
 #define SHIM_RUN_END 8
 #define SHIM_RUN_WORDS 16
@@ -282,6 +297,17 @@ struct shim_load {
   int32_t offset;  /* bytes; the sum is rounded down to a word */
 };
 
+/* A check, host-written, in the place of three entries. The word is shifted to the left, then to
+ * the right, then masked, then compared with `with`. */
+struct shim_check {
+  uint16_t source;     /* a word of the record */
+  uint16_t words;      /* SHIM_LOAD_CHECK and how it compares */
+  uint8_t left, right; /* bits */
+  uint16_t unused;
+  uint64_t mask;
+  uint64_t with;
+};
+
 /* A run, guest-written; then come its words, with room for all that its entry asks for. */
 struct shim_run {
   uint64_t address; /* of its first word */
@@ -349,11 +375,12 @@ enum shim_register {
 
 /* A CPU's ring. */
 struct shim_ring_words {
-  uint64_t head;    /* guest: how many records it has written */
-  uint64_t dropped; /* guest: traps that found it full */
-  uint64_t busy;    /* guest: 1 while it writes a record */
-  uint64_t late;    /* guest: traps that found `active` 0 */
-  uint64_t guest_line[4];
+  uint64_t head;     /* guest: how many records it has written */
+  uint64_t dropped;  /* guest: traps that found it full */
+  uint64_t busy;     /* guest: 1 while it writes a record */
+  uint64_t late;     /* guest: traps that found `active` 0 */
+  uint64_t unwanted; /* guest: traps whose list had a check that did not hold */
+  uint64_t guest_line[3];
   uint64_t tail;         /* host: how many records it has copied */
   uint64_t most;         /* host: how many fit, less one; they are a power of two */
   uint64_t data;         /* host: address of the first record */
@@ -418,6 +445,7 @@ static_assert(offsetof(struct shim_header, fetch) == SHIM_HEADER_FETCH, "shim.S 
 static_assert(offsetof(struct shim_ring_words, dropped) == SHIM_RING_DROPPED, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, busy) == SHIM_RING_BUSY, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, late) == SHIM_RING_LATE, "shim.S writes it");
+static_assert(offsetof(struct shim_ring_words, unwanted) == SHIM_RING_UNWANTED, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, tail) == SHIM_RING_TAIL, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, most) == SHIM_RING_MOST, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, data) == SHIM_RING_DATA, "shim.S reads it");
@@ -445,6 +473,14 @@ static_assert(offsetof(struct shim_load, source) == SHIM_LOAD_SOURCE, "shim.S re
 static_assert(offsetof(struct shim_load, words) == SHIM_LOAD_WORDS, "shim.S reads it");
 static_assert(offsetof(struct shim_load, offset) == SHIM_LOAD_OFFSET, "shim.S reads it");
 static_assert(sizeof(struct shim_load) == SHIM_LOAD_SIZE, "shim.S steps by it");
+static_assert(offsetof(struct shim_check, source) == SHIM_LOAD_SOURCE &&
+                  offsetof(struct shim_check, words) == SHIM_LOAD_WORDS,
+              "an entry begins like a load");
+static_assert(offsetof(struct shim_check, left) == SHIM_CHECK_LEFT, "shim.S reads it");
+static_assert(offsetof(struct shim_check, right) == SHIM_CHECK_RIGHT, "shim.S reads it");
+static_assert(offsetof(struct shim_check, mask) == SHIM_CHECK_MASK, "shim.S reads it");
+static_assert(offsetof(struct shim_check, with) == SHIM_CHECK_WITH, "shim.S reads it");
+static_assert(sizeof(struct shim_check) == SHIM_CHECK_SIZE, "shim.S steps by it");
 static_assert(offsetof(struct shim_run, address) == SHIM_RUN_ADDRESS, "shim.S writes it");
 static_assert(offsetof(struct shim_run, end) == SHIM_RUN_END, "shim.S writes it");
 static_assert(sizeof(struct shim_run) == SHIM_RUN_WORDS, "shim.S writes the words behind it");

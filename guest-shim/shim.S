@@ -8,8 +8,8 @@
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may
  * nest and then use another mailbox.
- * Uses up to 168 bytes of the trapped stack, or 224 of the one that a jump came with; touches only
- * rax, rcx, rdx, rbx, rsi, rdi, r8 to r13 (restored), no FPU state, no string instructions (so the
+ * Uses up to 176 bytes of the trapped stack, or 232 of the one that a jump came with; touches only
+ * rax, rcx, rdx, rbx, rsi, rdi, r8 to r14 (restored), no FPU state, no string instructions (so the
  * direction flag does not matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
@@ -57,6 +57,7 @@
 
 /* Those that `fetch` has saved. */
   .macro restore_fetchers
+  pop %r14
   pop %r13
   pop %r12
   pop %r11
@@ -400,7 +401,7 @@ ring_full:
 
   /* Copies what the list in eax names into the record at rbx. rsi: the entry, rdi: its run, r8:
    * struct shim_fetch, r9: how many words are left, r10: where the next one goes, r11: its address,
-   * r12 and r13: free. */
+   * r12 and r13: free, r14: not 0 once no check can be judged any more. */
 fetch:
   push %rcx
   push %rsi
@@ -411,6 +412,10 @@ fetch:
   push %r11
   push %r12
   push %r13
+  push %r14
+  xor %r14d, %r14d
+  cmpq $0, SHIM_RECORD_BOX + SHIM_BOX_TASK(%rbx)
+  setns %r14b
   mov shim_base + SHIM_HEADER_FETCH(%rip), %r8
   mov SHIM_FETCH_LISTS(%r8,%rax,4), %eax
   lea shim_base(%rip), %rsi
@@ -422,12 +427,17 @@ next_load:
   jz all_loaded
   btr $14, %r9d /* SHIM_LOAD_STACK */
   jc load_stack
+  btr $13, %r9d /* SHIM_LOAD_CHECK */
+  jc check
   movzwl SHIM_LOAD_SOURCE(%rsi), %eax
   movslq SHIM_LOAD_OFFSET(%rsi), %r11
   add $SHIM_LOAD_SIZE, %rsi
   test %eax, %eax
   jz source_added
-  add (%rbx,%rax,8), %r11
+  mov (%rbx,%rax,8), %rax
+  add %rax, %r11
+  and $7, %eax
+  or %eax, %r14d
 source_added:
   and $-8, %r11
   lea SHIM_RUN_WORDS(%rdi), %r10
@@ -455,12 +465,50 @@ copy_word:
   jnz copy_word
   jmp new_page
 run_ends:
+  or %r9d, %r14d /* words that could not be read */
   mov %r11, SHIM_RUN_END(%rdi)
   lea (%r10,%r9,8), %rdi
   jmp next_load
 all_loaded:
   restore_fetchers
   jmp fetched
+
+check:
+  test %r14d, %r14d
+  jnz check_done
+  movzwl SHIM_LOAD_SOURCE(%rsi), %eax
+  mov (%rbx,%rax,8), %rax
+  movzbl SHIM_CHECK_LEFT(%rsi), %ecx
+  shl %cl, %rax
+  movzbl SHIM_CHECK_RIGHT(%rsi), %ecx
+  test $SHIM_CHECK_SIGNED, %r9b
+  jnz shift_signed
+  shr %cl, %rax
+  jmp compare
+shift_signed:
+  sar %cl, %rax
+compare:
+  and SHIM_CHECK_MASK(%rsi), %rax
+  cmp SHIM_CHECK_WITH(%rsi), %rax
+  sete %al
+  setl %cl
+  setb %dl
+  test $SHIM_CHECK_LESS, %r9b
+  cmovnz %ecx, %eax
+  test $SHIM_CHECK_BELOW, %r9b
+  cmovnz %edx, %eax
+  xor %r9d, %eax /* its lowest bit is SHIM_CHECK_NEGATED */
+  test $1, %al
+  jz unwanted
+check_done:
+  add $SHIM_CHECK_SIZE, %rsi
+  jmp next_load
+unwanted:
+  restore_fetchers
+  dec %rcx
+  incq SHIM_RING_UNWANTED(%rcx)
+  movb $0, SHIM_RING_BUSY(%rcx)
+  jmp resume
 
 load_stack:
   mov SHIM_RECORD_BOX + SHIM_BOX_TASK(%rbx), %rdx

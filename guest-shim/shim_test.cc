@@ -18,6 +18,7 @@
 #include <map>
 #include <random>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
@@ -972,6 +973,126 @@ TEST_P(StackShim, CopiesItFromItsLowestAddressOn) {
   expect_resumed();
   EXPECT_EQ(ring(2).head, 1u);
   EXPECT_EQ(written(24 + 8), stack_pointer() + 16);
+}
+
+/// The same, whose list has checks. The task is known.
+class CheckingShim : public FetchingShim {
+ protected:
+  using Entry = std::variant<shim_load, shim_check>;
+
+  void SetUp() override {
+    FetchingShim::SetUp();
+    tasks_.describe(header());
+    know_task();
+    ram_.map_both(kKernel, kAt, kFrame);
+  }
+  /// Addresses of tasks are kernel addresses; those of a test are not.
+  void know_task() {
+    replace({0x48, 0x85, 0xc0, 0x79}, {0x48, 0x85, 0xc0, 0x70});
+    replace({0x41, 0x0f, 0x99, 0xc6}, {0x41, 0x0f, 0x90, 0xc6});
+  }
+  static shim_check check(std::uint16_t source, std::uint64_t with, unsigned how = 0) {
+    return {source, static_cast<std::uint16_t>(SHIM_LOAD_CHECK | how), 0, 0, 0, UINT64_MAX, with};
+  }
+  bool records(const std::vector<Entry>& list) {
+    unsigned char* to = region_ + kSlots + 0x200;
+    for (const Entry& entry : list) {
+      std::visit([&to](const auto& one) { to = put(to, one); }, entry);
+    }
+    put(to, shim_load{});
+    const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
+    ring(2).tail = recorded;
+    trap();
+    expect_resumed();
+    EXPECT_EQ(ring(2).busy, 0u);
+    EXPECT_EQ(ring(2).head + ring(2).unwanted, recorded + unwanted + 1);
+    EXPECT_EQ(head(0).head, 0u) << "nobody waits";
+    return ring(2).head != recorded;
+  }
+  static constexpr std::uint16_t kFirstRun = SHIM_RECORD_RUNS / 8 + 2;
+
+  const Tasks tasks_;
+
+ private:
+  template <class T>
+  static unsigned char* put(unsigned char* to, const T& entry) {
+    std::memcpy(to, &entry, sizeof entry);
+    return to + sizeof entry;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, CheckingShim, testing::Values(4, 5));
+
+TEST_P(CheckingShim, RecordsWhereTheCheckHolds) {
+  registers_[SHIM_RDI] = 7;
+  EXPECT_TRUE(records({check(kRdi, 7)}));
+  EXPECT_FALSE(records({check(kRdi, 8)}));
+  EXPECT_TRUE(records({check(kRdi, 8, SHIM_CHECK_NEGATED)}));
+  EXPECT_FALSE(records({check(kRdi, 7), check(kRdi, 7, SHIM_CHECK_NEGATED)}));
+  come_by_jump(kAddress);
+  EXPECT_TRUE(records({check(kRdi, 7)}));
+  EXPECT_FALSE(records({check(kRdi, 8)}));
+}
+
+TEST_P(CheckingShim, ComparesAsTheHostWould) {
+  std::mt19937_64 random(4711);
+  const auto number = [&random] {
+    const std::uint64_t value = random() >> random() % 64;
+    return random() % 2 == 0 ? value : -value;
+  };
+  for (unsigned n = 0; n < 2000; ++n) {
+    const std::uint64_t value = number();
+    shim_check one = check(kRdi, 0, 0);
+    const unsigned relation = std::array{0U, SHIM_CHECK_LESS, SHIM_CHECK_BELOW}[random() % 3];
+    const bool is_signed = random() % 2 == 0, is_negated = random() % 2 == 0;
+    one.words |= static_cast<std::uint16_t>(relation | (is_signed ? SHIM_CHECK_SIGNED : 0) |
+                                            (is_negated ? SHIM_CHECK_NEGATED : 0));
+    one.left = static_cast<std::uint8_t>(random() % 64);
+    one.right = static_cast<std::uint8_t>(random() % 64);
+    one.mask = random() % 2 == 0 ? UINT64_MAX : random();
+    std::uint64_t seen = value << one.left;
+    seen = is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(seen) >> one.right)
+                     : seen >> one.right;
+    seen &= one.mask;
+    one.with = random() % 3 == 0 ? seen : number();
+    const bool holds = relation == 0 ? seen == one.with
+                       : relation == SHIM_CHECK_LESS
+                           ? static_cast<std::int64_t>(seen) < static_cast<std::int64_t>(one.with)
+                           : seen < one.with;
+    registers_[SHIM_RDI] = value;
+    ASSERT_EQ(records({one}), holds != is_negated) << value << ' ' << one.words << ' ' << one.with;
+  }
+}
+
+TEST_P(CheckingShim, JudgesWhatALoadHasRead) {
+  EXPECT_TRUE(records({shim_load{kRdi, 1, 0x18}, check(kFirstRun, 1003)}));
+  EXPECT_FALSE(records({shim_load{kRdi, 1, 0x18}, check(kFirstRun, 1004), shim_load{kRdi, 1, 0}}));
+}
+
+TEST_P(CheckingShim, RecordsWhereALoadBeforeTheCheckHasFailed) {
+  const std::uint64_t nowhere = kAt + 0x5000;
+  const auto list = [](std::uint16_t words) {
+    return std::vector<Entry>{shim_load{kRdi, words, 0}, check(kFirstRun, 12345)};
+  };
+  EXPECT_FALSE(records(list(1)));
+  registers_[SHIM_RDI] = nowhere;
+  EXPECT_TRUE(records(list(1)));
+  registers_[SHIM_RDI] = kAt + 0xff8;
+  EXPECT_FALSE(records(list(1)));
+  EXPECT_TRUE(records(list(2))) << "the second word is in the next page";
+  registers_[SHIM_RDI] = nowhere;
+  EXPECT_FALSE(records({check(kRdi, 0), shim_load{kRdi, 1, 0}})) << "it comes later";
+}
+
+TEST_P(CheckingShim, RecordsWhereAnAddressIsNotAligned) {
+  registers_[SHIM_RDI] = kAt + 4;
+  EXPECT_TRUE(records({shim_load{kRdi, 1, 4}, check(kFirstRun, 12345)}));
+}
+
+TEST_P(CheckingShim, RecordsWhereTheTaskIsNotKnown) {
+  EXPECT_FALSE(records({check(kRdi, 8)}));
+  replace({0x41, 0x0f, 0x90, 0xc6}, {0x41, 0x0f, 0x99, 0xc6});
+  EXPECT_TRUE(records({check(kRdi, 8)}));
 }
 
 TEST_P(FetchingShim, WritesNoRunsWithoutAList) {

@@ -24,6 +24,7 @@ struct Counter {
 constexpr Counter kCounters[]{
     {"firings", [](Figures& f) -> std::uint64_t& { return f.trace.firings; }},
     {"recorded", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.recorded; }},
+    {"unwanted", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.unwanted; }},
     {"misses", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.misses; }},
     {"unfired", [](Figures& f) -> std::uint64_t& { return f.trace.kernel.unfired; }},
     {"drops", [](Figures& f) -> std::uint64_t& { return f.drops; }},
@@ -64,9 +65,12 @@ bool read_waits(const Tree& tree, WaitHistogram& waits) {
 std::vector<std::string> figures_lines(const Figures& figures) {
   const TraceStatistics& trace = figures.trace;
   std::vector<std::string> lines{fmt::format(
-      "{} by {}{}{}; {} missed, {}{}", counted(trace.firings, "firing"),
-      counted(trace.kernel.waits.total() + trace.kernel.recorded, "trap"),
+      "{} by {}{}{}{}; {} missed, {}{}", counted(trace.firings, "firing"),
+      counted(trace.kernel.waits.total() + trace.kernel.recorded + trace.kernel.unwanted, "trap"),
       trace.kernel.recorded == 0 ? "" : fmt::format(", {} recorded", trace.kernel.recorded),
+      trace.kernel.unwanted == 0
+          ? ""
+          : fmt::format(", {} left out by predicates in the guest", trace.kernel.unwanted),
       trace.kernel.unfired == 0 ? "" : fmt::format(", {} of no probe", trace.kernel.unfired),
       trace.kernel.misses, counted(figures.drops, "drop"),
       trace.skipped_ticks == 0

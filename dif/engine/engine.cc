@@ -257,8 +257,10 @@ RecordNeeds Engine::record_needs(ProbeId probe) {
   const auto needs_at = [this, &enablings](const EnabledProbe* enabled) {
     RecordNeeds needs;
     if (enabled == nullptr) return needs;
+    bool is_first = true;
     for (const std::uint32_t index : enabled->ecbs) {
-      needs |= state_->needs_of(enablings.ecb(index));
+      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(index));
+      std::exchange(is_first, false) ? void(needs = of_clause) : void(needs |= of_clause);
     }
     return needs;
   };
@@ -270,8 +272,12 @@ RecordNeeds Engine::record_needs(ProbeId probe) {
     return load.at.base == RecordAddress::Base::Argument;
   });
   if (follows_argument) of_error.obstacle = "ERROR looks at the memory that its arguments name";
-  needs |= of_error;
-  return needs;
+  // ERROR fires inside of them, so their checks are all that count.
+  RecordNeeds both = needs;
+  both |= of_error;
+  both.checks = std::move(needs.checks);
+  both.later_checks = std::move(needs.later_checks);
+  return both;
 }
 
 void Engine::set_end_probe(ProbeId probe) {

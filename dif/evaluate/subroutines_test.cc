@@ -36,6 +36,14 @@ TEST_F(SubroutineTest, FourStringsOfTheGuestAreKeptAtOnce) {
   EXPECT_EQ(memory_.string(kKernel, 3), "xxx");
 }
 
+TEST_F(SubroutineTest, EachCallHasRoomForTheGuestsStringsAnew) {
+  guest_.kernel_memory.put(kKernel, std::vector<std::byte>(4096, std::byte{'x'}));
+  for (unsigned call = 0; call < Memory::kStagedStrings; ++call) {
+    const TupleValue long_one = number(std::int64_t(kKernel));
+    EXPECT_EQ(as_text(Subroutine::Strjoin, {long_one, long_one}), std::string(256, 'x')) << call;
+  }
+}
+
 TEST_F(SubroutineTest, StringsOfTheGuestAreReadByCopy) {
   guest_.kernel_memory.put_text(kKernel + 60, "crosses a line");
   EXPECT_EQ(as_number(Subroutine::Strlen, {number(std::int64_t(kKernel + 60))}), 14);

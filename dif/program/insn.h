@@ -54,6 +54,14 @@ constexpr unsigned loaded_bytes(Opcode op) {
   return std::ranges::find(kEight, op) != std::end(kEight) ? 8 : 4;
 }
 
+/// Whether its value is extended by its sign.
+constexpr bool loads_signed(Opcode op) {
+  constexpr Opcode kSigned[] = {Opcode::Ldsb,  Opcode::Ldsh,  Opcode::Ldsw,
+                                Opcode::Uldsb, Opcode::Uldsh, Opcode::Uldsw,
+                                Opcode::Rldsb, Opcode::Rldsh, Opcode::Rldsw};
+  return std::ranges::find(kSigned, op) != std::end(kSigned);
+}
+
 /// The places of an instruction's operands. Fields that a form does not name must be zero.
 enum class Form : std::uint8_t {
   Rrr,            // r1, r2, rd

@@ -1,5 +1,5 @@
-// In this file, top to bottom: what variables, subroutines and actions need, one object, one
-// clause.
+// In this file, top to bottom: what variables, subroutines and actions need, one object, the ways
+// through a predicate, one clause.
 #include "dif/verify/record_needs.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -36,12 +37,19 @@ using Base = RecordAddress::Base;
 
 /// A register's value, as far as it is known.
 struct Value {
-  bool is_ours = false;                  // an address of D's own memory
-  std::optional<RecordAddress> address;  // a constant, or where in the guest it points
+  bool is_ours = false;                    // an address of D's own memory
+  std::optional<RecordAddress> address{};  // a constant, or where in the guest it points
+  Compared told{};                         // a number of the record, or a text
+  unsigned shifted = 0;                    // `told` was, to the left by so many bits
 
-  static Value ours() { return {true, std::nullopt}; }
+  static Value ours() { return {.is_ours = true}; }
   static Value of(std::uint64_t constant) {
-    return {false, RecordAddress{Base::Constant, 0, static_cast<std::int64_t>(constant)}};
+    return {.address = RecordAddress{Base::Constant, 0, static_cast<std::int64_t>(constant)}};
+  }
+  static Value of(const RecordValue& number) { return {.told = number}; }
+  Compared compared() const {
+    if (const auto number = constant()) return *number;
+    return shifted == 0 ? told : Compared();
   }
   std::optional<std::uint64_t> constant() const {
     if (!address || address->base != Base::Constant) return std::nullopt;
@@ -51,6 +59,7 @@ struct Value {
   void meet(const Value& other) {
     is_ours = is_ours && other.is_ours;
     if (address != other.address) address.reset();
+    if (told != other.told || shifted != other.shifted) told = {};
   }
 };
 
@@ -93,6 +102,46 @@ std::optional<std::uint64_t> folded(Opcode op, const Value& left, const Value& r
   return std::nullopt;
 }
 
+/// `told` & constant.
+Compared masked(const Value& value, std::optional<std::uint64_t> with) {
+  const auto* const number = std::get_if<RecordValue>(&value.told);
+  if (number == nullptr || value.shifted != 0 || !with) return {};
+  RecordValue masked = *number;
+  masked.mask &= *with;
+  return masked;
+}
+
+/// To the left by `by` and to the right again is how D narrows a number to fewer bytes.
+Value shifted(Opcode op, const Value& value, std::optional<std::uint64_t> by) {
+  const auto* const number = std::get_if<RecordValue>(&value.told);
+  const bool is_narrowing = by == 32u || by == 48u || by == 56u;
+  if (number == nullptr || !is_narrowing || number->mask != UINT64_MAX) return {};
+  Value result = value;
+  result.address.reset();
+  if (op == Opcode::Sll) {
+    if (value.shifted != 0) return {};
+    result.shifted = static_cast<unsigned>(*by);
+    return result;
+  }
+  const auto bytes = static_cast<std::uint8_t>(sizeof(std::uint64_t) - *by / 8);
+  if (value.shifted != *by || number->bytes < bytes) return {};
+  result.shifted = 0;
+  result.told = RecordValue{number->source, number->number, bytes, op == Opcode::Sra};
+  return result;
+}
+
+/// The number or name that the record has of the task; nothing for other variables.
+Compared told_by(Builtin variable) {
+  using Source = RecordValue::Source;
+  switch (variable) {
+    case Builtin::Curthread: return RecordValue{Source::Task};
+    case Builtin::Pid: return RecordValue{Source::Pid, 0, sizeof(std::int32_t), true};
+    case Builtin::Tid: return RecordValue{Source::Tid, 0, sizeof(std::int32_t), true};
+    case Builtin::Execname: return RecordValue{Source::Name};
+    default: return {};
+  }
+}
+
 /// The objects of one clause, in the order in which they run.
 class ClauseNeeds {
  public:
@@ -114,6 +163,8 @@ class ClauseNeeds {
                  [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
     if (after_) clause_variables_ = std::move(after_->clause_variables);
   }
+  /// Of the first object, after add().
+  void add_checks(const Difo& predicate);
   void prevent(std::string why) {
     if (!needs_.obstacle) needs_.obstacle = std::move(why);
   }
@@ -142,6 +193,17 @@ class ClauseNeeds {
         difo_->variables, [&](const Variable& one) { return one.scope == scope && one.id == id; });
     return found == difo_->variables.end() ? nullptr : &*found;
   }
+
+  /// A way through the predicate, as far as it was followed.
+  struct Way {
+    std::size_t at = 0;
+    Known known;
+    Compared left, right;  // of the last comparison
+    PredicateWay way;
+  };
+  bool step(Way& way, std::vector<Way>& others);
+  void branch(Way& way, Insn in, std::vector<Way>& others) const;
+  std::optional<PredicateWay::Mark> mark_of(Insn in, const Known& known) const;
 
   void run(std::size_t at, Insn in, Known& known);
   void load(std::size_t at, Insn in, LoadedMemory memory, Known& known);
@@ -181,21 +243,29 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
   switch (in.op()) {
     case Opcode::Add: {
       const auto address = r2.constant() ? moved(r1, r2.constant()) : moved(r2, r1.constant());
-      return known.set(in.rd(), {r1.is_ours != r2.is_ours, address});
+      return known.set(in.rd(), {.is_ours = r1.is_ours != r2.is_ours, .address = address});
     }
     case Opcode::Sub: {
       const auto by = r2.constant();
-      return known.set(in.rd(), {r1.is_ours && !r2.is_ours,
-                                 moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
+      return known.set(in.rd(), {.is_ours = r1.is_ours && !r2.is_ours,
+                                 .address = moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
     }
     case Opcode::Mul:
     case Opcode::Sll: {
       const auto value = folded(in.op(), r1, r2);
-      return known.set(in.rd(), value ? Value::of(*value) : Value());
+      return known.set(in.rd(), value ? Value::of(*value) : shifted(in.op(), r1, r2.constant()));
+    }
+    case Opcode::Srl:
+    case Opcode::Sra: return known.set(in.rd(), shifted(in.op(), r1, r2.constant()));
+    case Opcode::And: {
+      const auto with = r2.constant();
+      return known.set(in.rd(), {.told = with ? masked(r1, with) : masked(r2, r1.constant())});
     }
     case Opcode::Mov: return known.set(in.rd(), r1);
     case Opcode::Setx: return known.set(in.rd(), Value::of(difo_->integers[in.index()]));
     case Opcode::Sets:
+      return known.set(in.rd(), {.is_ours = true,
+                                 .told = std::string_view(difo_->strings.c_str() + in.index())});
     case Opcode::Allocs: return known.set(in.rd(), Value::ours());
     case Opcode::Copys: return read_ours_or(at, r1, r2.constant().value_or(UINT64_MAX));
     case Opcode::Scmp:
@@ -243,6 +313,10 @@ void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& know
     const unsigned bytes = loaded_bytes(in.op());
     const auto load = read(at, from, bytes, memory == LoadedMemory::User);
     if (load && bytes == sizeof(std::uint64_t)) value.address = RecordAddress{Base::Load, *load, 0};
+    if (load) {
+      value.told = RecordValue{RecordValue::Source::Load, *load, static_cast<std::uint8_t>(bytes),
+                               loads_signed(in.op())};
+    }
   }
   known.set(in.rd(), value);
 }
@@ -257,10 +331,12 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
     needs_.variables.push_back(info->id);
   }
   if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
+  value.told = told_by(info->id);
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
     const auto n = static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);
     value.address = RecordAddress{Base::Argument, n, 0};
+    value.told = RecordValue{RecordValue::Source::Argument, n};
   }
   needs_.error_number |= info->id == Builtin::Errno;
   known.set(in.rd(), value);
@@ -274,7 +350,10 @@ void ClauseNeeds::load_array(std::size_t at, Insn in, Known& known) {
     const bool is_known = n && *n < kMaxProbeArguments;
     const unsigned which = is_known ? 1U << *n : kAllArguments;
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | which);
-    if (is_known) value.address = RecordAddress{Base::Argument, static_cast<std::uint16_t>(*n), 0};
+    if (is_known) {
+      value.address = RecordAddress{Base::Argument, static_cast<std::uint16_t>(*n), 0};
+      value.told = RecordValue{RecordValue::Source::Argument, static_cast<std::uint16_t>(*n)};
+    }
   }
   known.set(in.rd(), value);
 }
@@ -336,6 +415,126 @@ void ClauseNeeds::store_variable(std::size_t at, VariableScope scope, Insn in, K
   known.clause_variables[in.index()] = is_whole && !value.is_ours ? value : Value();
 }
 
+/// Tells whether an instruction may fail or change something; empty: it only works out a value.
+/// A thread's variable can be found where the record knows the task, and no check is judged where
+/// it does not.
+std::optional<PredicateWay::Mark> ClauseNeeds::mark_of(Insn in, const Known& known) const {
+  using Mark = PredicateWay::Mark;
+  if (const auto memory = loaded_memory(in.op())) {
+    const Value& from = known.at(in.r1());
+    const bool is_copied = *memory != LoadedMemory::Own && !from.is_ours && from.address;
+    return is_copied ? Mark::Look : Mark::Other;
+  }
+  switch (in.op()) {
+    case Opcode::Scmp: {
+      const bool are_texts = known.at(in.r1()).is_ours && known.at(in.r2()).is_ours;
+      return are_texts ? std::nullopt : std::optional(Mark::Other);
+    }
+    case Opcode::Ldgs: {
+      if (in.index() >= kFirstUserVariable) return std::nullopt;
+      const auto info = find_builtin(in.index());
+      if (!info || info->source != BuiltinSource::Moment || info->id == Builtin::Errno) {
+        return Mark::Other;
+      }
+      const bool is_argument = info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9;
+      return is_argument ? std::optional(Mark::Look) : std::nullopt;
+    }
+    case Opcode::Ldga: return in.r1() == kArgsArray ? Mark::Look : Mark::Other;
+    case Opcode::Or:
+    case Opcode::Xor:
+    case Opcode::And:
+    case Opcode::Sll:
+    case Opcode::Srl:
+    case Opcode::Sra:
+    case Opcode::Sub:
+    case Opcode::Add:
+    case Opcode::Mul:
+    case Opcode::Not:
+    case Opcode::Mov:
+    case Opcode::Cmp:
+    case Opcode::Tst:
+    case Opcode::Nop:
+    case Opcode::Setx:
+    case Opcode::Sets:
+    case Opcode::Ldls:
+    case Opcode::Ldts: return std::nullopt;
+    default: return Mark::Other;
+  }
+}
+
+/// Goes on where the branch leads. If it may lead to both, the other way is one of `others`.
+void ClauseNeeds::branch(Way& way, Insn in, std::vector<Way>& others) const {
+  const auto* const left = std::get_if<std::uint64_t>(&way.left);
+  const auto* const right = std::get_if<std::uint64_t>(&way.right);
+  const bool is_decided = in.op() == Opcode::Ba || (left != nullptr && right != nullptr);
+  const bool taken = in.op() == Opcode::Ba || (is_decided && is_taken(in.op(), *left, *right));
+  const auto go = [&](Way& one, bool is_taken_there) {
+    for (const RecordCheck& check : checks_after(in.op(), is_taken_there, way.left, way.right)) {
+      one.way.steps.emplace_back(check);
+    }
+    one.at = is_taken_there ? in.label() : one.at + 1;
+  };
+  if (is_decided) {
+    way.at = taken ? in.label() : way.at + 1;
+    return;
+  }
+  others.push_back(way);
+  go(others.back(), true);
+  go(way, false);
+}
+
+/// One instruction. False where the way ends.
+bool ClauseNeeds::step(Way& way, std::vector<Way>& others) {
+  if (way.at >= difo_->text.size()) return false;
+  const Insn in{difo_->text[way.at]};
+  if (in.op() == Opcode::Ret) {
+    const Compared result = way.known.at(in.rd()).compared();
+    const auto* const number = std::get_if<std::uint64_t>(&result);
+    way.way.is_true = number == nullptr || *number != 0;
+    for (const RecordCheck& check : checks_after(Opcode::Bne, true, result, std::uint64_t{0})) {
+      way.way.steps.emplace_back(check);
+    }
+    return false;
+  }
+  if (is_branch(in.op())) {
+    branch(way, in, others);
+    return true;
+  }
+  if (const auto mark = mark_of(in, way.known)) way.way.steps.emplace_back(*mark);
+  if (in.op() == Opcode::Cmp || in.op() == Opcode::Scmp || in.op() == Opcode::Tst) {
+    way.left = way.known.at(in.r1()).compared();
+    way.right =
+        in.op() == Opcode::Tst ? Compared(std::uint64_t{0}) : way.known.at(in.r2()).compared();
+  }
+  run(way.at, in, way.known);
+  ++way.at;
+  return true;
+}
+
+void ClauseNeeds::add_checks(const Difo& predicate) {
+  constexpr std::size_t kMostWays = 64, kMostSteps = 4096;  // of all ways
+  needs_.predicate_arguments = needs_.arguments;
+  needs_.predicate_loads = needs_.loads.size();
+  difo_ = &predicate;
+  std::vector<PredicateWay> ways;
+  std::vector<Way> open(1);
+  std::size_t steps = 0;
+  while (!open.empty()) {
+    Way way = std::move(open.back());
+    open.pop_back();
+    while (step(way, open)) {
+      if (++steps > kMostSteps || open.size() > kMostWays) return;
+    }
+    ways.push_back(std::move(way.way));
+    if (ways.size() > kMostWays) return;
+  }
+  needs_.checks = common_checks(ways, true);
+  needs_.later_checks = common_checks(ways, false);
+  std::erase_if(needs_.later_checks, [this](const RecordCheck& check) {
+    return std::ranges::find(needs_.checks, check) != needs_.checks.end();
+  });
+}
+
 std::string of_action(const Action& action, std::string_view why) {
   const std::string_view named = action_info(action.kind).name;
   const std::string_view name = named.empty() ? "tracemem" : named;  // with three arguments
@@ -354,6 +553,12 @@ std::optional<std::string> obstacle_of(const Action& action) {
   return dumps_memory(action.kind) ? std::optional(of_action(action, kReads)) : std::nullopt;
 }
 
+void keep_common(std::vector<RecordCheck>& checks, const std::vector<RecordCheck>& others) {
+  std::erase_if(checks, [&others](const RecordCheck& one) {
+    return std::ranges::find(others, one) == others.end();
+  });
+}
+
 }  // namespace
 
 /// Loads that are based on others of `other` are based on the same ones here.
@@ -369,6 +574,13 @@ RecordNeeds& RecordNeeds::operator|=(const RecordNeeds& other) {
     if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
     numbers.push_back(add(load));
   }
+  keep_common(checks, other.checks);
+  // Both predicates have to look at the same, so that no look of one of them comes later.
+  const bool look_alike = predicate_arguments == other.predicate_arguments &&
+                          predicate_loads == other.predicate_loads &&
+                          std::ranges::is_sorted(std::span(numbers).first(predicate_loads)) &&
+                          (predicate_loads == 0 || numbers[predicate_loads - 1] < predicate_loads);
+  keep_common(later_checks, look_alike ? other.later_checks : std::vector<RecordCheck>());
   if (!obstacle) obstacle = other.obstacle;
   return *this;
 }
@@ -382,7 +594,10 @@ std::uint16_t RecordNeeds::add(const RecordLoad& load) {
 
 RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size) {
   ClauseNeeds needs(string_size);
-  if (clause.predicate) needs.add(*clause.predicate);
+  if (clause.predicate) {
+    needs.add(*clause.predicate);
+    needs.add_checks(*clause.predicate);
+  }
   for (const Action& action : clause.actions) {
     if (auto obstacle = obstacle_of(action)) needs.prevent(std::move(*obstacle));
     for (const Difo& difo : action.arguments) needs.add(difo);

@@ -6,9 +6,11 @@
 // An object is judged by one walk over its instructions (forward_walk.h), which follows where each
 // register's address comes from: an argument, the task, or the value of an earlier load, and a
 // constant. Memory of D's own needs nothing: a string constant, a variable, or what a subroutine
-// has made. Used by the tracer, which lets probes record or wait. Fire context: no.
+// has made. Of a predicate each way is walked, too, for the guest to judge what it can
+// (predicate_checks.h). Used by the tracer, which lets probes record or wait. Fire context: no.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 
 #include "dif/program/builtin.h"
 #include "dif/program/program.h"
+#include "dif/verify/predicate_checks.h"
 
 namespace ringside::dif {
 
@@ -51,10 +54,20 @@ struct RecordNeeds {
   bool stack = false;                // the kernel's
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
+
+  /// Unless all of these hold, the clause does nothing. They are of what each record has.
+  std::vector<RecordCheck> checks{};
+  /// The same, but only once all that the predicate looks at could be copied.
+  std::vector<RecordCheck> later_checks{};
+  /// The predicate looks at these arguments, and at so many of `loads`.
+  std::uint16_t predicate_arguments = 0;
+  std::size_t predicate_loads = 0;
+
   /// Why it cannot be evaluated later, worded to follow "waits: "; empty: it can.
   std::optional<std::string> obstacle = std::nullopt;
 
-  /// Of both.
+  bool operator==(const RecordNeeds&) const = default;
+  /// Of both: a check remains if both have it.
   RecordNeeds& operator|=(const RecordNeeds& other);
   /// Adds a load, unless it is there; returns its number.
   std::uint16_t add(const RecordLoad& load);

@@ -276,6 +276,146 @@ TEST(RecordNeeds, ThePredicateCounts) {
   EXPECT_TRUE(needs_of(guarded).obstacle);
 }
 
+/// if (r1 <branch> constant) true; r1 is what `load` leaves there.
+Difo comparing(std::vector<std::uint32_t> load, Opcode unless, std::uint64_t with) {
+  std::vector<std::uint32_t> text = std::move(load);
+  const auto first = static_cast<unsigned>(text.size());
+  text.insert(text.end(), {encode_indexed(Opcode::Setx, 0, 2), encode(Opcode::Cmp, 1, 2),
+                           encode_branch(unless, first + 5), encode_indexed(Opcode::Setx, 1, 3),
+                           encode_branch(Opcode::Ba, first + 6), encode(Opcode::Mov, 0, 0, 3),
+                           encode_return(3)});
+  Difo made = difo(std::move(text));
+  made.integers = {with, 1, 32};
+  return made;
+}
+RecordNeeds needs_of_predicate(const Difo& predicate) {
+  Clause guarded = clause({action(ActionKind::Trace, {constant(1)})});
+  guarded.predicate = predicate;
+  return needs_of(guarded);
+}
+constexpr RecordValue kPid{RecordValue::Source::Pid, 0, 4, true};
+
+TEST(RecordNeeds, TheTaskIsCheckedBeforeAnythingIsLookedAt) {
+  const RecordNeeds needs =
+      needs_of_predicate(comparing({load_builtin(Builtin::Pid, 1)}, Opcode::Bne, 42));
+  EXPECT_EQ(needs.checks,
+            std::vector{(RecordCheck{kPid, RecordCheck::Relation::Equal, false, 42})});
+  EXPECT_TRUE(needs.later_checks.empty());
+}
+
+TEST(RecordNeeds, AnArgumentIsCheckedLater) {
+  const RecordNeeds needs =
+      needs_of_predicate(comparing({load_builtin(Builtin::Arg1, 1)}, Opcode::Ble, 4096));
+  EXPECT_TRUE(needs.checks.empty());
+  EXPECT_EQ(needs.later_checks,
+            std::vector{(RecordCheck{
+                {RecordValue::Source::Argument, 1}, RecordCheck::Relation::Less, true, 4097})});
+  EXPECT_EQ(needs.predicate_arguments, 2u);
+}
+
+TEST(RecordNeeds, WhatTheTaskPointsAtIsCheckedLater) {
+  const RecordNeeds needs = needs_of_predicate(comparing(
+      {load_builtin(Builtin::Curthread, 1), encode(Opcode::Ldsh, 1, 0, 1)}, Opcode::Be, 3));
+  EXPECT_TRUE(needs.checks.empty());
+  EXPECT_EQ(needs.later_checks,
+            std::vector{(RecordCheck{
+                {RecordValue::Source::Load, 0, 2, true}, RecordCheck::Relation::Equal, true, 3})});
+  EXPECT_EQ(needs.predicate_loads, 1u);
+}
+
+TEST(RecordNeeds, ANumberMayBeMaskedAndNarrowed) {
+  const auto value_of = [](std::vector<std::uint32_t> load) {
+    const auto checks = needs_of_predicate(comparing(std::move(load), Opcode::Be, 3)).later_checks;
+    return checks.empty() ? RecordValue() : checks[0].value;
+  };
+  const auto arg0 = load_builtin(Builtin::Arg0, 1);
+  const auto mask = encode_indexed(Opcode::Setx, 1, 4), by = encode_indexed(Opcode::Setx, 2, 4);
+  const auto left = encode(Opcode::Sll, 1, 4, 1);
+  RecordValue expected{RecordValue::Source::Argument, 0, 8, false, 1};
+  EXPECT_EQ(value_of({arg0, mask, encode(Opcode::And, 1, 4, 1)}), expected);
+  EXPECT_EQ(value_of({arg0, mask, encode(Opcode::And, 4, 1, 1)}), expected);
+  expected = {RecordValue::Source::Argument, 0, 4, true};
+  EXPECT_EQ(value_of({arg0, by, left, encode(Opcode::Sra, 1, 4, 1)}), expected);
+  expected.is_signed = false;
+  EXPECT_EQ(value_of({arg0, by, left, encode(Opcode::Srl, 1, 4, 1)}), expected);
+  EXPECT_EQ(value_of({arg0, by, left}), RecordValue()) << "half of it is no number of the record";
+  EXPECT_EQ(value_of({arg0, by, encode(Opcode::Srl, 1, 4, 1)}), RecordValue());
+  EXPECT_EQ(value_of({arg0, by, encode(Opcode::Add, 1, 4, 1)}), RecordValue());
+}
+
+TEST(RecordNeeds, APredicateThatMayFaultIsNotJudgedByWhatComesAfterIt) {
+  Difo predicate = comparing({load_builtin(Builtin::Arg0, 1), push_value(1),
+                              call(Subroutine::Copyinstr, 5), load_builtin(Builtin::Pid, 1)},
+                             Opcode::Bne, 42);
+  EXPECT_TRUE(needs_of_predicate(predicate).checks.empty());
+  EXPECT_TRUE(needs_of_predicate(predicate).later_checks.empty());
+  predicate =
+      comparing({load_builtin(Builtin::Errno, 5), load_builtin(Builtin::Pid, 1)}, Opcode::Bne, 42);
+  EXPECT_TRUE(needs_of_predicate(predicate).later_checks.empty());
+}
+
+TEST(RecordNeeds, AValueIsItsOwnCheck) {
+  const RecordNeeds needs =
+      needs_of_predicate(difo({load_builtin(Builtin::Tid, 1), encode_return(1)}));
+  EXPECT_EQ(needs.checks,
+            std::vector{(RecordCheck{
+                {RecordValue::Source::Tid, 0, 4, true}, RecordCheck::Relation::Equal, true, 0})});
+}
+
+TEST(RecordNeeds, AVariableOfDsOwnTellsTheGuestNothing) {
+  const unsigned id = kFirstUserVariable + 1;
+  // if (v == 0) return 0; return pid == 42
+  Difo predicate = comparing({encode_indexed(Opcode::Ldgs, id, 1), encode(Opcode::Tst, 1),
+                              encode_branch(Opcode::Be, 8), load_builtin(Builtin::Pid, 1)},
+                             Opcode::Bne, 42);
+  predicate.text[2] = encode_branch(Opcode::Be, 9);
+  predicate.variables = {
+      {static_cast<std::uint16_t>(id), VariableScope::Global, VariableKind::Scalar, kLong, "v"}};
+  EXPECT_EQ(needs_of_predicate(predicate).checks,
+            std::vector{(RecordCheck{kPid, RecordCheck::Relation::Equal, false, 42})});
+}
+
+TEST(RecordNeeds, OfTwoClausesOnlyCommonChecksRemain) {
+  const auto pid = [](std::uint64_t with) {
+    return needs_of_predicate(comparing({load_builtin(Builtin::Pid, 1)}, Opcode::Bne, with));
+  };
+  const auto arg = [](Builtin which) {
+    return needs_of_predicate(comparing({load_builtin(which, 1)}, Opcode::Bne, 1));
+  };
+  RecordNeeds needs = pid(42);
+  needs |= pid(42);
+  EXPECT_EQ(needs.checks.size(), 1u);
+  needs |= pid(43);
+  EXPECT_TRUE(needs.checks.empty());
+  needs = pid(42);
+  needs |= needs_of(builtin(Builtin::Pid));
+  EXPECT_TRUE(needs.checks.empty()) << "a clause without a predicate";
+  needs = arg(Builtin::Arg0);
+  needs |= arg(Builtin::Arg0);
+  EXPECT_EQ(needs.later_checks.size(), 1u);
+  needs |= arg(Builtin::Arg1);
+  EXPECT_TRUE(needs.later_checks.empty());
+}
+
+TEST(RecordNeeds, ALaterCheckNeedsTheSameLooksOfBothClauses) {
+  const auto with_loads = [](std::vector<RecordLoad> loads, std::size_t of_predicate) {
+    RecordNeeds needs;
+    needs.loads = std::move(loads);
+    needs.predicate_loads = of_predicate;
+    needs.later_checks = {{{RecordValue::Source::Argument, 0}}};
+    return needs;
+  };
+  const RecordLoad a = kernel_load(Base::Task, 0, 8, 8), b = kernel_load(Base::Task, 0, 16, 8);
+  RecordNeeds needs = with_loads({a, b}, 1);
+  needs |= with_loads({a}, 1);
+  EXPECT_EQ(needs.later_checks.size(), 1u);
+  needs |= with_loads({b}, 1);
+  EXPECT_TRUE(needs.later_checks.empty());
+  needs = with_loads({a}, 1);
+  needs |= with_loads({a}, 0);
+  EXPECT_TRUE(needs.later_checks.empty());
+}
+
 TEST(RecordNeeds, TheObstacleNamesTheExpression) {
   Difo named = load_from(0xffff888000000000);
   named.source.parts = {{0, 7, "curthread->mm", ""}};

@@ -115,12 +115,17 @@ class ArgumentSource {
   constexpr bool is_recorded() const {
     return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
   }
-  /// How many bytes of the value count.
+  constexpr bool is_told() const { return kind_ != Kind::Untold; }
+  /// How many bytes of the value count, and whether they have a sign (of fewer than all).
   constexpr unsigned bytes() const { return bytes_; }
-  /// The register that is the argument, whole.
+  constexpr bool is_signed() const { return is_signed_; }
+  /// The register that has the argument.
+  constexpr std::optional<Register> in_register() const {
+    return kind_ == Kind::Register ? std::optional(register_) : std::nullopt;
+  }
+  /// The same, if the argument is all of it.
   constexpr std::optional<Register> whole_register() const {
-    const bool is_one = kind_ == Kind::Register && bytes_ == sizeof(std::uint64_t);
-    return is_one ? std::optional(register_) : std::nullopt;
+    return bytes_ == sizeof(std::uint64_t) ? in_register() : std::nullopt;
   }
   /// Where in memory the argument lies.
   struct WordPlace {

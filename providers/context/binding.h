@@ -17,6 +17,8 @@
 namespace ringside::providers {
 
 inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
+/// x32 calls carry this bit in their number, and use the same functions for most numbers.
+inline constexpr std::uint32_t kX32NumberBit = 0x4000'0000;
 inline constexpr std::uint32_t kSyscallNumbers = 1024;  // table size of the numbers we know
 
 /// How a trap at a place concerns the probe.

@@ -81,11 +81,9 @@ std::optional<TaskMoment> LinuxContext::task_moment() const {
 }
 
 std::optional<std::uint32_t> LinuxContext::system_call_number() const {
-  // x32 calls carry this bit and use the same functions for most numbers.
-  constexpr std::uint32_t kX32 = 0x4000'0000;
   const auto number = binding_.plan->system_call_number.value(moment());
   if (!number) return std::nullopt;
-  return static_cast<std::uint32_t>(*number) & ~kX32;
+  return static_cast<std::uint32_t>(*number) & ~kX32NumberBit;
 }
 
 Result<GuestVirt, Fault> LinuxContext::current() const {

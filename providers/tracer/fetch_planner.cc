@@ -1,4 +1,4 @@
-// In this file, top to bottom: one load, arguments, built-in variables, chains of loads.
+// In this file, top to bottom: one load, arguments, built-in variables, chains of loads, checks.
 #include "providers/tracer/fetch_planner.h"
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 namespace ringside::providers {
 namespace {
 
-using dif::RecordAddress, dif::RecordLoad;
-using vmm::FetchList, vmm::FetchLoad;
+using dif::RecordAddress, dif::RecordCheck, dif::RecordLoad, dif::RecordNeeds, dif::RecordValue;
+using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad;
 using Obstacle = std::optional<std::string>;
 using Offset = std::optional<std::uint32_t>;
 
@@ -66,6 +66,14 @@ class Planned {
     return is_whole ? add_word(*source.word()) : std::nullopt;
   }
 
+  /// The word of the record that an argument is the low bytes of; empty: none is.
+  std::optional<std::uint16_t> word_of(const ArgumentSource& source) {
+    if (const auto which = source.in_register()) return source_of(*which);
+    return source.word() ? add_word(*source.word()) : std::nullopt;
+  }
+  /// Without room for it the trap is recorded, whatever the predicate will say.
+  void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
+
   Obstacle add_stack(const guest_linux::KernelLayout& layout) {
     if (!layout.task_stack) return kNoTypes;
     list_.add_stack();
@@ -117,9 +125,11 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& bi
   }
 }
 
-Obstacle add_loads(Planned& planned, const Binding& binding, const dif::RecordNeeds& needs) {
-  std::vector<std::optional<std::uint16_t>> values;  // of each load, as a source
-  for (const RecordLoad& load : needs.loads) {
+/// `words`: the first word that each load copies, as a source.
+Obstacle add_loads(Planned& planned, const Binding& binding, std::span<const RecordLoad> loads,
+                   std::vector<std::uint16_t>& words) {
+  std::vector<std::optional<std::uint16_t>> values;  // of each load that may be a pointer
+  for (const RecordLoad& load : loads) {
     std::optional<std::uint16_t> source;
     switch (load.at.base) {
       case RecordAddress::Base::Constant: source = 0; break;
@@ -141,23 +151,170 @@ Obstacle add_loads(Planned& planned, const Binding& binding, const dif::RecordNe
     const bool is_pointer =
         load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
     values.push_back(is_pointer ? value : std::nullopt);
+    words.push_back(*value);
   }
   return std::nullopt;
 }
 
-}  // namespace
-
-Obstacle plan_fetch(FetchList& list, const Binding& binding, const dif::RecordNeeds& needs,
-                    const guest_linux::KernelLayout& layout) {
-  if (needs.obstacle) return needs.obstacle;
-  if (binding.filter != nullptr) return "a probe is found by looking at the guest's memory";
-  Planned planned(list);
-  Obstacle why = add_arguments(planned, binding, needs);
+Obstacle add_probe(Planned& planned, const PlacedProbe& probe,
+                   const guest_linux::KernelLayout& layout) {
+  const auto& [binding, needs] = probe;
+  Obstacle why = add_arguments(planned, *binding, needs);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, binding, layout);
+    if (!why) why = add_variable(planned, variable, *binding, layout);
   }
   if (!why && needs.stack) why = planned.add_stack(layout);
-  return why ? why : add_loads(planned, binding, needs);
+  std::vector<std::uint16_t> words;
+  return why ? why : add_loads(planned, *binding, needs.loads, words);
+}
+
+/// Some bytes of a word of the record.
+struct Place {
+  std::uint16_t source = 0;
+  unsigned first = 0;  // byte
+  unsigned bytes = sizeof(std::uint64_t);
+  bool is_signed = false;  // of fewer than 8
+};
+
+/// The low bytes of what is there, as the value has them. A value of 8 bytes is all that is there.
+/// Empty where the two do not fit together.
+std::optional<Place> narrowed(Place place, const RecordValue& value) {
+  if (value.bytes == sizeof(std::uint64_t)) return place;
+  if (value.bytes > place.bytes) return std::nullopt;
+  place.bytes = value.bytes;
+  place.is_signed = value.is_signed;
+  return place;
+}
+
+std::optional<Place> place_in_task(const RecordValue& value) {
+  constexpr unsigned kTidBytes = sizeof(std::int32_t);
+  switch (value.source) {
+    case RecordValue::Source::Task: return Place{FetchLoad::kTask};
+    case RecordValue::Source::Tid: return Place{FetchCheck::kTids, 0, kTidBytes, true};
+    case RecordValue::Source::Pid: return Place{FetchCheck::kTids, kTidBytes, kTidBytes, true};
+    case RecordValue::Source::Name:
+      return Place{static_cast<std::uint16_t>(FetchCheck::kName + value.number)};
+    case RecordValue::Source::Argument:
+    case RecordValue::Source::Load: break;
+  }
+  return std::nullopt;
+}
+
+FetchCheck check_at(const Place& place, const RecordCheck& check) {
+  constexpr unsigned kBits = 64;
+  FetchCheck made{.source = place.source};
+  made.left = static_cast<std::uint8_t>(kBits - 8 * (place.first + place.bytes));
+  made.right = static_cast<std::uint8_t>(kBits - 8 * place.bytes);
+  made.is_signed = place.is_signed;
+  switch (check.relation) {
+    case RecordCheck::Relation::Equal: made.relation = FetchCheck::Relation::Equal; break;
+    case RecordCheck::Relation::Less: made.relation = FetchCheck::Relation::Less; break;
+    case RecordCheck::Relation::LessUnsigned:
+      made.relation = FetchCheck::Relation::LessUnsigned;
+      break;
+  }
+  made.is_negated = check.is_negated;
+  made.mask = check.value.mask;
+  made.with = check.with;
+  return made;
+}
+
+/// Checks that hold wherever a clause of any of the probes does something.
+void add_checks_of_task(Planned& planned, std::span<const PlacedProbe> probes) {
+  for (const RecordCheck& check : probes.front().needs.checks) {
+    const bool is_common = std::ranges::all_of(probes, [&check](const PlacedProbe& probe) {
+      return std::ranges::find(probe.needs.checks, check) != probe.needs.checks.end();
+    });
+    const auto place = place_in_task(check.value);
+    const auto narrow = place ? narrowed(*place, check.value) : std::nullopt;
+    if (is_common && narrow) planned.add_check(check_at(*narrow, check));
+  }
+}
+
+/// Where many system calls pass, and one of them has a probe.
+void add_check_of_number(Planned& planned, const Binding& binding) {
+  const auto word = planned.word_of(binding.plan->system_call_number);
+  if (!word) return;
+  constexpr RecordValue kNumber{.bytes = sizeof(std::uint32_t),
+                                .mask = ~std::uint64_t{kX32NumberBit}};
+  planned.add_check(check_at({*word, 0, sizeof(std::uint32_t)},
+                             {kNumber, RecordCheck::Relation::Equal, false, binding.number}));
+}
+
+/// The checks of one predicate, behind all that it looks at.
+Obstacle add_later_checks(Planned& planned, const Binding& binding, const RecordNeeds& needs) {
+  const ArgumentPlan& plan = *binding.plan;
+  Obstacle why = add_arguments(planned, binding, {.arguments = needs.predicate_arguments});
+  const auto loads = std::span(needs.loads).first(needs.predicate_loads);
+  std::vector<std::uint16_t> words;
+  if (!why) why = add_loads(planned, binding, loads, words);
+  if (why) return why;
+  for (const RecordCheck& check : needs.later_checks) {
+    std::optional<Place> place = place_in_task(check.value);
+    const std::uint16_t n = check.value.number;
+    if (check.value.source == RecordValue::Source::Argument) {
+      const ArgumentSource& source = plan.arguments[n];
+      const auto word = planned.word_of(source);
+      if (word) place = Place{*word, 0, source.bytes(), source.is_signed()};
+    } else if (check.value.source == RecordValue::Source::Load) {
+      const unsigned first = static_cast<unsigned>(loads[n].at.offset) % kPointerBytes;
+      const bool is_in_word = first + loads[n].bytes <= kPointerBytes;
+      if (is_in_word) place = Place{words[n], first, loads[n].bytes, check.value.is_signed};
+    }
+    if (place) place = narrowed(*place, check.value);
+    if (place) planned.add_check(check_at(*place, check));
+  }
+  return std::nullopt;
+}
+
+bool are_alike(const PlacedProbe& one, const PlacedProbe& other) {
+  return one.binding->plan == other.binding->plan && one.needs == other.needs;
+}
+
+/// An argument that the place cannot tell is a fault wherever it is used.
+bool tells_arguments(const PlacedProbe& probe) {
+  for (std::size_t n = 0; n < probe.binding->plan->arguments.size(); ++n) {
+    const bool is_used = (probe.needs.predicate_arguments >> n & 1) != 0;
+    if (is_used && !probe.binding->plan->arguments[n].is_told()) return false;
+  }
+  return true;
+}
+
+/// Where a trap is also a step of a function's return, it must be seen.
+Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
+  const bool fire_alone = std::ranges::all_of(
+      probes, [](const PlacedProbe& probe) { return probe.binding->role == Role::Fires; });
+  if (!fire_alone) return std::nullopt;
+  add_checks_of_task(planned, probes);
+  const PlacedProbe& first = probes.front();
+  if (probes.size() == 1 && first.binding->number != kNoNumber) {
+    add_check_of_number(planned, *first.binding);
+  }
+  const bool one_predicate = std::ranges::all_of(
+      probes, [&first](const PlacedProbe& probe) { return are_alike(first, probe); });
+  if (!one_predicate || first.needs.later_checks.empty() || !tells_arguments(first)) {
+    return std::nullopt;
+  }
+  return add_later_checks(planned, *first.binding, first.needs);
+}
+
+}  // namespace
+
+Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
+                    const guest_linux::KernelLayout& layout) {
+  for (const PlacedProbe& probe : probes) {
+    if (probe.needs.obstacle) return probe.needs.obstacle;
+    if (probe.binding->filter != nullptr) {
+      return "a probe is found by looking at the guest's memory";
+    }
+  }
+  if (probes.empty()) return std::nullopt;
+  Planned planned(list);
+  Obstacle why = add_checks(planned, probes);
+  for (const PlacedProbe& probe : probes) {
+    if (!why) why = add_probe(planned, probe, layout);
+  }
+  return why;
 }
 
 }  // namespace ringside::providers

@@ -1,9 +1,11 @@
 // Works out which memory a trap point that records has to copy (vmm/shim/fetch_list.h): what the
 // clauses of its probes look at (dif/verify/record_needs.h), and what the probe's own place needs
-// to tell its arguments. Used by the tracer. Fire context: no.
+// to tell its arguments. And which of its traps need no record, since the guest can tell that no
+// clause would do anything. Used by the tracer. Fire context: no.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "dif/verify/record_needs.h"
@@ -13,11 +15,16 @@
 
 namespace ringside::providers {
 
-/// Adds to `list` what firings of the probe at this place need, for clauses with these needs.
-/// `layout`: of the kernel's structures. Returns why they cannot be recorded, worded to follow
-/// "waits: "; empty: they can.
-std::optional<std::string> plan_fetch(vmm::FetchList& list, const Binding& binding,
-                                      const dif::RecordNeeds& needs,
+/// A probe at a place, and what its clauses need.
+struct PlacedProbe {
+  const Binding* binding = nullptr;
+  dif::RecordNeeds needs;
+};
+
+/// Makes `list`, which is empty, what firings of the probes at one place need. `layout`: of the
+/// kernel's structures. Returns why they cannot be recorded, worded to follow "waits: "; empty:
+/// they can.
+std::optional<std::string> plan_fetch(vmm::FetchList& list, std::span<const PlacedProbe> probes,
                                       const guest_linux::KernelLayout& layout);
 
 }  // namespace ringside::providers

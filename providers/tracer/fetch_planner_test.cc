@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "providers/context/argument_plan.h"
@@ -9,8 +12,9 @@
 namespace ringside::providers {
 namespace {
 
-using dif::Builtin, dif::RecordAddress, dif::RecordLoad, dif::RecordNeeds;
-using vmm::FetchList, vmm::FetchLoad;
+using dif::Builtin, dif::RecordAddress, dif::RecordCheck, dif::RecordLoad, dif::RecordNeeds,
+    dif::RecordValue;
+using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad;
 using Base = RecordAddress::Base;
 
 constexpr std::uint16_t kRdi = FetchLoad::register_source(SHIM_RDI),
@@ -29,10 +33,17 @@ class Planner : public testing::Test {
   }
   std::optional<std::string> add(const RecordNeeds& needs, const ArgumentPlan& plan) {
     binding_.plan = &plan;
-    return plan_fetch(list_, binding_, needs, layout_);
+    const PlacedProbe probe{&binding_, needs};
+    return plan_fetch(list_, std::span(&probe, 1), layout_);
   }
   std::optional<std::string> add(const RecordNeeds& needs) {
     return add(needs, kFunctionEntryArguments);
+  }
+  /// The checks of the list, with how many loads stand before each.
+  std::vector<std::pair<std::size_t, FetchCheck>> checks() {
+    std::vector<std::pair<std::size_t, FetchCheck>> found;
+    for (const auto& one : list_.checks()) found.emplace_back(one.loads, one.check);
+    return found;
   }
   void expect(std::vector<FetchLoad> loads) {
     EXPECT_EQ(std::vector(list_.loads().begin(), list_.loads().end()), loads);
@@ -180,6 +191,159 @@ TEST_F(Planner, AnArgumentMayPointAnywhere) {
     const std::size_t held = 8 * list_.loads()[0].words;
     EXPECT_GE(held, bytes == 1 ? 1u : bytes + 7) << "from the last byte of a word on";
     EXPECT_LT(held, bytes + 15) << bytes;
+  }
+}
+
+constexpr RecordValue kPid{RecordValue::Source::Pid, 0, 4, true};
+constexpr RecordCheck kIsPid42{kPid, RecordCheck::Relation::Equal, false, 42};
+constexpr RecordCheck is_zero(RecordValue value) {
+  return {value, RecordCheck::Relation::Equal, false, 0};
+}
+constexpr FetchCheck kPidIs42{.source = FetchCheck::kTids,
+                              .left = 0,
+                              .right = 32,
+                              .is_signed = true,
+                              .relation = FetchCheck::Relation::Equal,
+                              .is_negated = false,
+                              .mask = UINT64_MAX,
+                              .with = 42};
+
+TEST_F(Planner, ChecksOfTheTaskComeFirst) {
+  RecordNeeds needs = loading({{{Base::Task, 0, 16}, 8, false}});
+  needs.checks = {kIsPid42,
+                  {{RecordValue::Source::Tid, 0, 4, true}, RecordCheck::Relation::Less, true, 3},
+                  {{RecordValue::Source::Name, 1, 8, false, 0xff},
+                   RecordCheck::Relation::LessUnsigned,
+                   false,
+                   9},
+                  is_zero({RecordValue::Source::Task})};
+  EXPECT_FALSE(add(needs));
+  ASSERT_EQ(checks().size(), 4u);
+  EXPECT_EQ(checks()[0], std::pair(std::size_t{0}, kPidIs42));
+  FetchCheck tid = kPidIs42;
+  tid.left = 32;
+  tid.relation = FetchCheck::Relation::Less;
+  tid.is_negated = true;
+  tid.with = 3;
+  EXPECT_EQ(checks()[1], std::pair(std::size_t{0}, tid));
+  const FetchCheck name{.source = FetchCheck::kName + 1,
+                        .relation = FetchCheck::Relation::LessUnsigned,
+                        .mask = 0xff,
+                        .with = 9};
+  EXPECT_EQ(checks()[2], std::pair(std::size_t{0}, name));
+  EXPECT_EQ(checks()[3], std::pair(std::size_t{0}, FetchCheck{.source = FetchLoad::kTask}));
+}
+
+TEST_F(Planner, LaterChecksStandBehindAllThatThePredicateLooksAt) {
+  RecordNeeds needs =
+      loading({{{Base::Argument, 0, 0x14}, 4, false}, {{Base::Argument, 0, 0x20}, 8, false}});
+  needs.arguments = 0b1000001;
+  needs.predicate_loads = 1;
+  needs.predicate_arguments = 0b1000001;
+  needs.later_checks = {is_zero({RecordValue::Source::Argument, 0}),
+                        is_zero({RecordValue::Source::Argument, 6}),
+                        is_zero({RecordValue::Source::Load, 0, 4, true}), kIsPid42};
+  EXPECT_FALSE(add(needs));
+  expect({{kRsp, 1, false, 8}, {kRdi, 2, false, 0x14}, {kRdi, 2, false, 0x20}});
+  ASSERT_EQ(checks().size(), 4u);
+  for (const auto& [loads, check] : checks()) EXPECT_EQ(loads, 2u);
+  EXPECT_EQ(checks()[0].second, FetchCheck{.source = kRdi});
+  EXPECT_EQ(checks()[1].second, FetchCheck{.source = kFirstRun});
+  EXPECT_EQ(checks()[2].second,
+            (FetchCheck{.source = kFirstRun + 3, .left = 0, .right = 32, .is_signed = true}));
+  EXPECT_EQ(checks()[3].second, kPidIs42);
+}
+
+TEST_F(Planner, AnArgumentThatIsPartOfARegisterIsCheckedInItsPart) {
+  ArgumentPlan plan;
+  plan.arguments[0] = ArgumentSource::in(&Registers::rdi).narrowed(4, true);
+  RecordNeeds needs;
+  needs.arguments = needs.predicate_arguments = 1;
+  needs.later_checks = {is_zero({RecordValue::Source::Argument, 0}),
+                        is_zero({RecordValue::Source::Argument, 0, 2, false}),
+                        is_zero({RecordValue::Source::Argument, 0, 4, false})};
+  EXPECT_FALSE(add(needs, plan));
+  ASSERT_EQ(checks().size(), 3u);
+  EXPECT_EQ(checks()[0].second,
+            (FetchCheck{.source = kRdi, .left = 32, .right = 32, .is_signed = true}));
+  EXPECT_EQ(checks()[1].second, (FetchCheck{.source = kRdi, .left = 48, .right = 48}));
+  EXPECT_EQ(checks()[2].second, (FetchCheck{.source = kRdi, .left = 32, .right = 32}));
+  list_ = {};
+  plan.arguments[0] = ArgumentSource::in(&Registers::rdi).narrowed(1, true);
+  EXPECT_FALSE(add(needs, plan));
+  EXPECT_EQ(checks().size(), 1u) << "it has no more than a byte";
+}
+
+TEST_F(Planner, NoCheckIsMadeOfWhatNoRecordTells) {
+  ArgumentPlan plan;
+  plan.arguments[0] = ArgumentSource::of_site();
+  RecordNeeds needs = loading({{{Base::Task, 0, 6}, 4, false}});
+  needs.predicate_loads = 1;
+  needs.predicate_arguments = 0b11;
+  needs.later_checks = {is_zero({RecordValue::Source::Argument, 0}),
+                        is_zero({RecordValue::Source::Argument, 1}),
+                        is_zero({RecordValue::Source::Load, 0, 4, false})};
+  EXPECT_FALSE(add(needs, plan));
+  EXPECT_TRUE(checks().empty()) << "a constant, none, and a part of two words";
+  needs.checks = {kIsPid42};
+  needs.later_checks = {kIsPid42};
+  plan.arguments[1] = ArgumentSource::untold();
+  EXPECT_FALSE(add(needs, plan));
+  EXPECT_EQ(checks().size(), 1u) << "it will be a fault, so the later one is left out";
+}
+
+TEST_F(Planner, OfSeveralProbesAtAPlaceOnlyCommonChecksRemain) {
+  RecordNeeds pid, other;
+  pid.checks = {kIsPid42};
+  other.checks = {is_zero(kPid), kIsPid42};
+  binding_.plan = &kFunctionEntryArguments;
+  const auto plan_of = [this](const std::vector<PlacedProbe>& probes) {
+    list_ = {};
+    EXPECT_FALSE(plan_fetch(list_, probes, layout_));
+    return checks().size();
+  };
+  EXPECT_EQ(plan_of({{&binding_, pid}, {&binding_, other}}), 1u);
+  EXPECT_EQ(plan_of({{&binding_, other}, {&binding_, other}}), 2u);
+  EXPECT_EQ(plan_of({{&binding_, pid}, {&binding_, {}}}), 0u);
+  RecordNeeds later;
+  later.predicate_arguments = 1;
+  later.later_checks = {is_zero({RecordValue::Source::Argument, 0})};
+  EXPECT_EQ(plan_of({{&binding_, later}, {&binding_, later}}), 1u);
+  EXPECT_EQ(plan_of({{&binding_, later}, {&binding_, pid}}), 0u);
+  Binding elsewhere = binding_;
+  elsewhere.plan = &kFunctionReturnArguments;
+  EXPECT_EQ(plan_of({{&binding_, later}, {&elsewhere, later}}), 0u);
+}
+
+TEST_F(Planner, TheOnlyCallOfASharedPlaceIsCheckedByItsNumber) {
+  ArgumentPlan plan;
+  plan.system_call_number = ArgumentSource::word(&Registers::rdi, 0x78);
+  binding_.number = 3;
+  EXPECT_FALSE(add({}, plan));
+  expect({{kRdi, 1, false, 0x78}});
+  ASSERT_EQ(checks().size(), 1u);
+  EXPECT_EQ(checks()[0].first, 1u);
+  EXPECT_EQ(checks()[0].second, (FetchCheck{.source = kFirstRun,
+                                            .left = 32,
+                                            .right = 32,
+                                            .mask = ~std::uint64_t{0x40000000},
+                                            .with = 3}));
+  list_ = {};
+  Binding other = binding_;
+  other.number = 4;
+  const std::array<PlacedProbe, 2> two{{{&binding_, {}}, {&other, {}}}};
+  EXPECT_FALSE(plan_fetch(list_, two, layout_));
+  EXPECT_TRUE(checks().empty());
+}
+
+TEST_F(Planner, AStepOfAReturnIsAlwaysRecorded) {
+  RecordNeeds needs;
+  needs.checks = {kIsPid42};
+  for (const Role role : {Role::Waits, Role::Ends, Role::EndsUnknown}) {
+    list_ = {};
+    binding_.role = role;
+    EXPECT_FALSE(add(needs));
+    EXPECT_TRUE(list_.empty());
   }
 }
 

@@ -137,6 +137,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
             .unfired = dispatcher_.counters().no_point,
             .retired = tracer_.retired_places_.load(std::memory_order_relaxed),
             .recorded = dispatcher_.tally().recorded(),
+            .unwanted = counters.unwanted - counters_before_.unwanted,
             .waits = dispatcher_.tally().histogram(),
             .why_waiting = why_waiting_};
   }
@@ -152,7 +153,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
 
   void make_handlers(vmm::TrapSink& sink);
-  std::optional<std::string> why_waits(const DispatchTable::EnabledBinding& one, const Wants& wants,
+  std::optional<std::string> why_waits(GuestVirt at, std::span<const PlacedProbe> probes,
                                        vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
   void note_waiting(std::string why, std::uint64_t places = 1);
@@ -225,30 +226,31 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
 
 /// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
 std::optional<std::string> RunningKernelTracer::Trace::why_waits(
-    const DispatchTable::EnabledBinding& one, const Wants& wants, vmm::FetchList& list) const {
+    GuestVirt at, std::span<const PlacedProbe> probes, vmm::FetchList& list) const {
   const auto& kexec_site = tracer_.table_.kexec_site();
-  const bool is_ours = !handlers_->watches_at(one.at).empty() ||
-                       (kexec_site && *kexec_site && **kexec_site == one.at);
+  const bool is_ours =
+      !handlers_->watches_at(at).empty() || (kexec_site && *kexec_site && **kexec_site == at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  const dif::RecordNeeds needs = wants.record_needs(one.binding.probe);
-  return plan_fetch(list, one.binding, needs, tracer_.kernel_.layout());
+  return plan_fetch(list, probes, tracer_.kernel_.layout());
 }
 
 /// By address; all that stand at one record, or all wait.
 std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(const Wants& wants) {
-  std::map<GuestVirt, std::optional<vmm::FetchList>> places;  // empty: it waits
-  for (const auto& one : first_.added) {
-    std::optional<vmm::FetchList>& list =
-        places.try_emplace(one.at, vmm::FetchList()).first->second;
-    if (!list) continue;
-    if (auto why = why_waits(one, wants, *list)) {
-      list.reset();
-      note_waiting(std::move(*why));
-    }
-  }
+  std::map<GuestVirt, std::vector<const Binding*>> places;
+  for (const auto& one : first_.added) places[one.at].push_back(&one.binding);
   std::map<GuestVirt, vmm::FetchList> recording;
-  for (auto& [at, list] : places) {
-    if (list) recording.emplace(at, std::move(*list));
+  std::vector<PlacedProbe> probes;
+  for (const auto& [at, bindings] : places) {
+    probes.clear();
+    for (const Binding* binding : bindings) {
+      probes.push_back({binding, wants.record_needs(binding->probe)});
+    }
+    vmm::FetchList list;
+    if (auto why = why_waits(at, probes, list)) {
+      note_waiting(std::move(*why));
+    } else {
+      recording.emplace(at, std::move(list));
+    }
   }
   return recording;
 }

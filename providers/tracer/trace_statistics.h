@@ -26,6 +26,7 @@ struct KernelStatistics {
                                // or the place is one of our own
   std::uint64_t retired = 0;   // places that are probed no more, since the guest changed them
   std::uint64_t recorded = 0;  // traps that were recorded, and fired later
+  std::uint64_t unwanted = 0;  // traps that the guest did not record: no predicate was true
   WaitHistogram waits{};       // of all traps that were answered
   /// Why places wait although traps may be recorded, and how many for that reason. Empty where none
   /// may.

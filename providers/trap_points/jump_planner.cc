@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "providers/trap_points/code_writes.h"
@@ -115,18 +116,16 @@ void JumpPlanner::end_pause() {
 /// Jumps that would be written over where these are armed: they have to be int3s.
 std::vector<JumpPlanner::Id> JumpPlanner::in_the_way() const {
   const TrapPointStore& store = parts_.store;
-  std::vector<Id> found;
-  if (store.count_jumping() == 0) return found;
+  if (store.count_jumping() == 0) return {};
+  std::set<Id> found;
   for (const TrapPoint& point : store.all()) {
     if (!point.is_coming()) continue;
     for (std::uint64_t back = 1; back < SHIM_JUMP_BYTES; ++back) {
       const auto id = store.find(point.address().wrapping_add(-back));
-      if (id && store[*id].stage == Stage::Jumping) found.push_back(*id);
+      if (id && store[*id].stage == Stage::Jumping) found.insert(*id);
     }
   }
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found;
+  return {found.begin(), found.end()};
 }
 
 Result<void> JumpPlanner::make_way(vmm::PausedMachine& machine) {

@@ -14,7 +14,7 @@ TEST_F(Jumps, LieInOnePage) {
     FakeMachine machine;
     FakeKernel kernel;
     const std::uint64_t begin = fits ? 0xff6 : 0xff7;  // its push is 5 bytes behind it
-    kernel.name({{begin, "f"}, {0x1100, "end"}, {0x180000, "data"}});
+    kernel.name({{begin, "f"}, {begin + 14, "end"}, {0x180000, "data"}});
     for (std::uint64_t n = 0; n < 14; ++n) machine.put(begin + n, {machine_.text(n)});
 
     EXPECT_EQ(armed_in(machine, kernel, begin + 5), fits ? std::byte{0xe9} : std::byte{0xcc});

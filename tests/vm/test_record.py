@@ -87,11 +87,35 @@ PATHS = """
     ERROR { @wrong = count(); }
     END { printa("<in> all %@d\\n", @all); printa("<path> '%s' %@d\\n", @path); printa("<wrong> %@d\\n", @wrong); }
     """
+# Predicates that the guest judges by itself: all that is recorded is counted. The last ones fault, which
+# the guest leaves to the host.
+PREDICATES = """
+    fbt::vfs_read:entry /execname == "workload" && arg2 == 100/ { @["size"] = count(); }
+    fbt::vfs_read:return /execname == "workload" && arg1 > 0 && (int)arg1 <= 100/ { @["got"] = count(); }
+    fbt::rw_verify_area:entry /execname == "workload" && (args[1]->f_inode->i_mode & 0170000) == 0100000/ {
+      @["file"] = count();
+    }
+    fbt::ksys_read:entry /execname == "workload" && curthread->tgid > 1 && pid != 1 && tid != 1/ {
+      @["task"] = count();
+    }
+    fbt::ksys_lseek:entry /execname != "nobody" && execname == "workload"/ { @["seek"] = count(); }
+    syscall::read:entry /execname == "workload" && arg0 > 2 && arg2 == 100/ { @["call"] = count(); }
+    syscall::lseek:return /execname == "workload" && arg0 >= 0/ { @["sought"] = count(); }
+    fbt::ksys_write:entry /execname == "workload" && arg0 > 2 && *(char *)arg1 == 1/ { @["none"] = count(); }
+    syscall::openat:entry /execname == "workload" && *(int *)1 == 5/ { @["none"] = count(); }
+    ERROR { @["wrong"] = count(); }
+    END { printa("<in> %s %@d\\n", @); }"""
 
 
 def recorded(outcome):
     """How many traps were."""
     found = re.search(r" traps?, (\d+) recorded", outcome.stderr)
+    return int(found[1]) if found else 0
+
+
+def left_out(outcome):
+    """How many were not, since the guest has judged the predicate."""
+    found = re.search(r", (\d+) left out by predicates in the guest", outcome.stderr)
     return int(found[1]) if found else 0
 
 
@@ -142,6 +166,22 @@ class Started(unittest.TestCase):
                     self.assertNotIn("<wrong>", self.printed(both))
                     self.assertIn(" 8000 input rootfs 500\n", self.printed(both))
                     self.assertIn("/data/input /data 100 51\n", self.printed(both))
+
+    def test_the_guest_records_what_predicates_want(self):
+        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
+            for jumps in ("jumpprobes=no", "jumpprobes"):
+                with self.subTest(image, cpus=cpus, jumps=jumps):
+                    waited = self.trace(PREDICATES, image, cpus, "-x", jumps)
+                    both = self.trace(PREDICATES, image, cpus, "-x", jumps, "-x", "record=yes")
+                    counts = dict(re.findall(r"^<in> (\w+) (\d+)$", both.stdout, re.M))
+                    self.assertEqual(counts, dict(re.findall(r"^<in> (\w+) (\d+)$", waited.stdout, re.M)))
+                    # Some wait, as a ring was full.
+                    self.assertLessEqual(recorded(both), sum(map(int, counts.values())))
+                    self.assertGreater(recorded(both), ALL)
+                    self.assertGreater(left_out(both), 100)
+                    self.assertEqual(left_out(waited), 0)
+                    self.assertEqual((counts["size"], counts["got"]), (str(ALL), str(ALL)))
+                    self.assertGreaterEqual(int(counts["wrong"]), WRITES)
 
     def test_stacks_are_whole(self):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:

@@ -9,6 +9,24 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
+static_assert(FetchCheck::kTids * kWord == SHIM_RECORD_BOX + SHIM_BOX_PID &&
+              SHIM_BOX_TGID == SHIM_BOX_PID + sizeof(std::uint32_t));
+
+shim_check encode_check(const FetchCheck& check) {
+  unsigned words = SHIM_LOAD_CHECK;
+  if (check.is_negated) words |= SHIM_CHECK_NEGATED;
+  if (check.is_signed) words |= SHIM_CHECK_SIGNED;
+  if (check.relation == FetchCheck::Relation::Less) words |= SHIM_CHECK_LESS;
+  if (check.relation == FetchCheck::Relation::LessUnsigned) words |= SHIM_CHECK_BELOW;
+  return {check.source, static_cast<std::uint16_t>(words), check.left, check.right, 0, check.mask,
+          check.with};
+}
+
+template <class Entry>
+void append(std::vector<std::byte>& list, const Entry& entry) {
+  const auto bytes = std::as_bytes(std::span(&entry, 1));
+  list.insert(list.end(), bytes.begin(), bytes.end());
+}
 
 }  // namespace
 
@@ -29,6 +47,12 @@ std::optional<std::size_t> FetchList::add(const FetchLoad& load) {
   return loads_.size() - 1;
 }
 
+bool FetchList::add_check(const FetchCheck& check) {
+  if (checks_.size() >= kMostChecks) return false;
+  checks_.push_back({check, loads_.size()});
+  return true;
+}
+
 std::size_t FetchList::record_bytes() const {
   return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
 }
@@ -47,16 +71,24 @@ std::uint16_t FetchList::source_of(std::size_t load) const {
 }
 
 std::vector<std::byte> FetchList::encode() const {
-  std::vector<shim_load> entries;
-  for (const FetchLoad& load : loads_) {
+  std::vector<std::byte> list;
+  auto check = checks_.begin();
+  const auto append_checks = [&](std::size_t loads) {
+    for (; check != checks_.end() && check->loads == loads; ++check) {
+      append(list, encode_check(check->check));
+    }
+  };
+  for (std::size_t n = 0; n < loads_.size(); ++n) {
+    append_checks(n);
+    const FetchLoad& load = loads_[n];
     const unsigned words = load.words | (load.is_users ? SHIM_LOAD_USER : 0);
-    entries.push_back({load.source, static_cast<std::uint16_t>(words), load.offset});
+    append(list, shim_load{load.source, static_cast<std::uint16_t>(words), load.offset});
   }
+  append_checks(loads_.size());
   const unsigned stack = SHIM_LOAD_STACK | static_cast<unsigned>(stack_words_);
-  if (has_stack_) entries.push_back({0, static_cast<std::uint16_t>(stack), 0});
-  entries.push_back({});
-  const auto bytes = std::as_bytes(std::span(entries));
-  return {bytes.begin(), bytes.end()};
+  if (has_stack_) append(list, shim_load{0, static_cast<std::uint16_t>(stack), 0});
+  append(list, shim_load{});
+  return list;
 }
 
 Result<shim_fetch> FetchFacts::encode() const {

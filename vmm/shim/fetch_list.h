@@ -1,8 +1,9 @@
-// Fetch lists: the memory of the guest that a trap point copies into its records. A list has loads,
-// which the shim in the guest follows (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as
-// the host finds them in a record. All of a record is the guest's: a run that cannot be one is
-// taken for empty. Used by the shim, which writes lists into the guest, and by what replays
-// records. Pure. Fire context: RecordedRuns yes, all else no.
+// Fetch lists: the memory of the guest that a trap point copies into its records, and checks that
+// tell which traps need no record. A list has loads, which the shim in the guest follows
+// (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as the host finds them in a record. All
+// of a record is the guest's: a run that cannot be one is taken for empty. Used by the shim, which
+// writes lists into the guest, and by what replays records. Pure. Fire context: RecordedRuns yes,
+// all else no.
 #pragma once
 
 #include <array>
@@ -40,17 +41,44 @@ struct FetchLoad {
   bool operator==(const FetchLoad&) const = default;
 };
 
+/// A comparison of a word of the record with a constant. Where it does not hold, the trap is not
+/// recorded. `source` is the word; it is shifted to the left by `left` bits, then to the right, and
+/// the bits of `mask` are compared.
+struct FetchCheck {
+  enum class Relation : std::uint8_t { Equal, Less, LessUnsigned };
+  std::uint16_t source = 0;
+  std::uint8_t left = 0, right = 0;
+  bool is_signed = false;  // the shift to the right keeps the sign
+  Relation relation = Relation::Equal;
+  bool is_negated = false;
+  std::uint64_t mask = UINT64_MAX;
+  std::uint64_t with = 0;
+
+  static constexpr std::uint16_t kTids = (SHIM_RECORD_BOX + SHIM_BOX_PID) / sizeof(std::uint64_t);
+  static constexpr std::uint16_t kName = (SHIM_RECORD_BOX + SHIM_BOX_COMM) / sizeof(std::uint64_t);
+
+  bool operator==(const FetchCheck&) const = default;
+};
+
 class FetchList {
  public:
   /// More loads than this would hold up a guest CPU for long.
-  static constexpr std::size_t kMostLoads = 32;
+  static constexpr std::size_t kMostLoads = 32, kMostChecks = 16;
   static constexpr std::size_t kMostRecordBytes = 4096;
 
   /// Adds a load, or finds it where it is in the list already; returns its number. Empty when there
   /// is no room for it.
   std::optional<std::size_t> add(const FetchLoad& load);
   std::span<const FetchLoad> loads() const { return loads_; }
-  bool empty() const { return loads_.empty() && !has_stack_; }
+  bool empty() const { return loads_.empty() && checks_.empty() && !has_stack_; }
+  /// Judged once the loads so far are done. False where there is no room for it.
+  bool add_check(const FetchCheck& check);
+  struct PlacedCheck {
+    FetchCheck check;
+    std::size_t loads = 0;  // before it
+    bool operator==(const PlacedCheck&) const = default;
+  };
+  std::span<const PlacedCheck> checks() const { return checks_; }
   /// The word that a load has copied first, as the source of later ones.
   std::uint16_t source_of(std::size_t load) const;
   /// Copies the task's kernel stack, too, from the stack pointer on: whole, or the trap waits.
@@ -73,6 +101,7 @@ class FetchList {
   std::size_t bytes_before(std::size_t load) const;
 
   std::vector<FetchLoad> loads_;
+  std::vector<PlacedCheck> checks_;  // in their order
   bool has_stack_ = false;
   std::size_t stack_words_ = 0;
 };

@@ -49,6 +49,51 @@ TEST(FetchList, HasNoMoreLoadsThanHoldUpAGuestCpuForLong) {
   EXPECT_EQ(list.add({.words = 1, .offset = 8}), 1u) << "it has that one";
 }
 
+TEST(FetchList, ACheckStandsBehindTheLoadsThatWereThere) {
+  FetchList list;
+  EXPECT_TRUE(list.empty());
+  ASSERT_TRUE(list.add_check(FetchCheck{.source = 40, .is_negated = true, .with = 7}));
+  EXPECT_FALSE(list.empty()) << "it tells the guest something";
+  EXPECT_EQ(list.record_bytes(), std::size_t{SHIM_RECORD_RUNS});
+  list.add(kInode);
+  list.add_check(FetchCheck{.source = 34,
+                            .left = 32,
+                            .right = 40,
+                            .is_signed = true,
+                            .relation = FetchCheck::Relation::Less,
+                            .mask = 0xff,
+                            .with = 9});
+  list.add_stack();
+  const auto bytes = list.encode();
+
+  ASSERT_EQ(bytes.size(), 2 * sizeof(shim_check) + 3 * sizeof(shim_load));
+  std::array<shim_check, 2> checks;
+  shim_load load;
+  std::memcpy(&checks[0], bytes.data(), sizeof checks[0]);
+  std::memcpy(&load, &bytes[sizeof checks[0]], sizeof load);
+  std::memcpy(&checks[1], &bytes[sizeof checks[0] + sizeof load], sizeof checks[1]);
+  EXPECT_EQ(checks[0].source, 40);
+  EXPECT_EQ(checks[0].words, SHIM_LOAD_CHECK | SHIM_CHECK_NEGATED);
+  EXPECT_EQ(checks[0].left, 0);
+  EXPECT_EQ(checks[0].right, 0);
+  EXPECT_EQ(checks[0].mask, UINT64_MAX);
+  EXPECT_EQ(checks[0].with, 7u);
+  EXPECT_EQ(load.offset, kInode.offset);
+  EXPECT_EQ(checks[1].source, 34);
+  EXPECT_EQ(checks[1].words, SHIM_LOAD_CHECK | SHIM_CHECK_SIGNED | SHIM_CHECK_LESS);
+  EXPECT_EQ(checks[1].left, 32);
+  EXPECT_EQ(checks[1].right, 40);
+  EXPECT_EQ(checks[1].mask, 0xffu);
+  EXPECT_EQ(checks[1].with, 9u);
+}
+
+TEST(FetchList, HasOnlySoManyChecks) {
+  FetchList list;
+  for (std::size_t n = 0; n < FetchList::kMostChecks; ++n)
+    EXPECT_TRUE(list.add_check(FetchCheck{}));
+  EXPECT_FALSE(list.add_check(FetchCheck{.relation = FetchCheck::Relation::LessUnsigned}));
+}
+
 TEST(FetchList, HasNoMoreWordsThanFitIntoARecord) {
   FetchList list;
   EXPECT_FALSE(list.add({.words = 0}));

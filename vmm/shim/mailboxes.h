@@ -26,6 +26,7 @@ struct ShimCounters {
   std::uint64_t orphans = 0;   // resumed without the host: lost firings
   std::uint64_t dropped = 0;   // not recorded, since the ring was full: lost firings
   std::uint64_t spoiled = 0;   // records that were not as the shim writes them: lost firings
+  std::uint64_t unwanted = 0;  // not recorded, since no predicate would be true
   std::uint64_t late = 0;      // resumed unfired because the shim was not active
   std::uint64_t foreign = 0;   // kernel-mode int3s passed on to the kernel's own handler
   std::uint64_t rejected = 0;  // mailboxes that named no trap point of ours: answered, not fired

@@ -176,6 +176,7 @@ RecordRings::Counters RecordRings::counters() const {
   for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
     sum.records += region_.load(words_at(ring) + SHIM_RING_HEAD);
     sum.dropped += region_.load(words_at(ring) + SHIM_RING_DROPPED);
+    sum.unwanted += region_.load(words_at(ring) + SHIM_RING_UNWANTED);
     sum.late += region_.load(words_at(ring) + SHIM_RING_LATE);
   }
   sum.rejected = rejected_.load(std::memory_order_relaxed);

@@ -114,7 +114,8 @@ ShimCounters Shim::sum_counters() const {
   sum.orphans += overflows;
   sum.orphans -= std::min(sum.orphans, fired_late);  // the guest may say anything
   const RecordRings::Counters recorded = rings_.counters();
-  sum.firings += recorded.records + recorded.dropped;
+  sum.firings += recorded.records + recorded.dropped + recorded.unwanted;
+  sum.unwanted = recorded.unwanted;
   sum.dropped = recorded.dropped;
   sum.late += recorded.late;
   sum.foreign = region_.load(region_.control_at(SHIM_CONTROL_FOREIGN));

@@ -53,6 +53,16 @@ TEST(ShimLayoutWithRings, PartsLieApartInPlacesOfAnySize) {
   }
 }
 
+TEST(ShimLayoutWithRings, TheTableAndTheSlotsHaveHalfOfTheRestEach) {
+  for (const std::uint32_t cpus : {0u, 2u}) {
+    const auto layout = layout_shim({GuestPhys(0x21000), 400 << 10}, cpus);
+    ASSERT_TRUE(layout && layout->ring_count == cpus);
+    const std::uint64_t table = layout->slots - layout->table;
+    EXPECT_GE(layout->slots_bytes, table);
+    EXPECT_LE(layout->slots_bytes, table + 2 * std::uint64_t{SHIM_PAGE});
+  }
+}
+
 TEST(ShimLayoutWithRings, HasNoneWhereTheyWouldBeTooSmall) {
   const GuestMemory::Extent smallest{kPlace, kSmallestShimBytes};
   const auto without = layout_shim(smallest), many = layout_shim(smallest, 8);

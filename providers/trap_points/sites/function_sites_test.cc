@@ -162,21 +162,23 @@ TEST(EnteredOnce, RefusesWhereASwitchLeads) {
   Text text;
   const auto nop = code({0x0f, 0x1f, 0x44, 0, 0});
   const auto table = static_cast<std::uint32_t>(kBase + 0xc00);
-  for (const std::uint64_t at : {0x000, 0x100}) {
+  for (const std::uint64_t at : {0x000, 0x100, 0x180}) {
     text.put(at, nop).put(at + 5, code({0xff, 0x24, 0xc5, 0, 0, 0, 0, 0xc3}));
     const std::uint32_t place = table + static_cast<std::uint32_t>(at);
     text.put(at + 8, {std::as_bytes(std::span(&place, 1)).begin(),
                       std::as_bytes(std::span(&place, 1)).end()});
   }
-  text.name(0x000, "loops").name(0x100, "leaves").name(0x200, "end");
-  for (const auto& [at, place] : {std::pair(0xc00, 0x00c), std::pair(0xc08, 0x005),
-                                  std::pair(0xd00, 0x10c), std::pair(0xd08, 0x005)}) {
+  text.name(0x000, "loops").name(0x100, "leaves").name(0x180, "at_once").name(0x200, "end");
+  for (const auto& [at, place] :
+       {std::pair(0xc00, 0x00c), std::pair(0xc08, 0x005), std::pair(0xd00, 0x10c),
+        std::pair(0xd08, 0x005), std::pair(0xd80, 0x185), std::pair(0xd88, 0x005)}) {
     const std::uint64_t entry = kBase + static_cast<std::uint64_t>(place);
     text.put(static_cast<std::uint64_t>(at), {std::as_bytes(std::span(&entry, 1)).begin(),
                                               std::as_bytes(std::span(&entry, 1)).end()});
   }
 
   EXPECT_FALSE(enters_once(text, "loops"));
+  EXPECT_FALSE(enters_once(text, "at_once"));
   EXPECT_TRUE(enters_once(text, "leaves"));
 }
 
