@@ -48,7 +48,7 @@ struct Instruction {
 };
 
 /// Decodes the instruction at the start of `bytes` (at most kLongestInstruction are looked at), as
-/// if it lay at `address`. Empty when it does not decode.
+/// if it lay at `address`. Empty when it does not decode, or when `bytes` ends inside it.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, GuestVirt address);
 
 /// Each instruction has one class: of several that fit, the first of this order. Load and Store go

@@ -265,6 +265,23 @@ TEST(DynamicTable, SaysThatItRunsShortBeforeItIsFullWhereCleaningHelps) {
   EXPECT_LE(dropped, kRounds);
 }
 
+TEST(DynamicTable, SaysSoWhenTheLastFreedChunkIsTaken) {
+  DynamicTable table(4096);
+  std::uint64_t added = 0;
+  while (table.find_or_add(key(added), 8)) ++added;
+  for (std::uint64_t each = 0; each < 3; ++each) table.erase(key(each));
+  table.clean();
+  table.clean();
+  table.erase(key(3));  // so that cleaning helps
+  EXPECT_FALSE(table.runs_short());
+
+  EXPECT_TRUE(table.find_or_add(key(0), 8));
+  EXPECT_TRUE(table.find_or_add(key(1), 8));
+  EXPECT_FALSE(table.runs_short()) << "there is one more";
+  EXPECT_TRUE(table.find_or_add(key(2), 8));
+  EXPECT_TRUE(table.runs_short());
+}
+
 TEST(DynamicTable, CleaningKeepsEveryFreedChunk) {
   DynamicTable table(4096);
   std::uint64_t added = 0;

@@ -12,8 +12,6 @@ namespace {
 
 using Relation = RecordCheck::Relation;
 
-constexpr std::size_t kNameBytes = 16;  // TASK_COMM_LEN of Linux, 2.6 to 6.12
-
 /// The branch that means the same when both sides change places.
 Opcode mirrored(Opcode branch) {
   constexpr std::array<std::pair<Opcode, Opcode>, 4> kPairs{{{Opcode::Bg, Opcode::Bl},
@@ -56,7 +54,7 @@ std::vector<RecordCheck> checks_of_number(Opcode branch, const RecordValue& valu
 /// in one word.
 std::vector<RecordCheck> checks_of_name(bool equal, std::string_view text) {
   const std::size_t bytes = text.size() + 1;
-  if (bytes > kNameBytes || (!equal && bytes > sizeof(std::uint64_t))) return {};
+  if (bytes > kTaskNameBytes || (!equal && bytes > sizeof(std::uint64_t))) return {};
   std::vector<RecordCheck> checks;
   for (std::uint16_t word = 0; word * sizeof(std::uint64_t) < bytes; ++word) {
     const std::size_t first = word * sizeof(std::uint64_t);

@@ -8,6 +8,7 @@
 // count. Used by record_needs.h, which walks the ways. Pure. Fire context: no.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +19,9 @@
 #include "dif/program/insn.h"
 
 namespace ringside::dif {
+
+/// Bytes of a task's name with its NUL (TASK_COMM_LEN of Linux, 2.6 to 6.12).
+inline constexpr std::size_t kTaskNameBytes = 16;
 
 /// A number that a record tells.
 struct RecordValue {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <span>
 #include <string_view>
@@ -41,6 +42,7 @@ struct Value {
   std::optional<RecordAddress> address{};  // a constant, or where in the guest it points
   Compared told{};                         // a number of the record, or a text
   unsigned shifted = 0;                    // `told` was, to the left by so many bits
+  std::optional<std::uint64_t> most{};     // the number is no larger than this
 
   static Value ours() { return {.is_ours = true}; }
   static Value of(std::uint64_t constant) {
@@ -52,12 +54,18 @@ struct Value {
     return shifted == 0 ? told : Compared();
   }
   std::optional<std::uint64_t> constant() const {
-    if (!address || address->base != Base::Constant) return std::nullopt;
+    if (!address || address->base != Base::Constant || address->room != 0) return std::nullopt;
     return static_cast<std::uint64_t>(address->offset);
+  }
+  std::optional<std::uint64_t> largest() const {
+    const auto number = constant();
+    return number ? number : most;
   }
   bool is_null() const { return constant() == 0; }
   void meet(const Value& other) {
     is_ours = is_ours && other.is_ours;
+    const auto mine = largest(), others = other.largest();
+    most = mine && others ? std::optional(std::max(*mine, *others)) : std::nullopt;
     if (address != other.address) address.reset();
     if (told != other.told || shifted != other.shifted) told = {};
   }
@@ -86,12 +94,45 @@ std::int64_t wrap(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// One of both may be an address; its distance grows by the constant.
+/// Its distance grows by the constant.
 std::optional<RecordAddress> moved(const Value& value, std::optional<std::uint64_t> by) {
   if (!value.address || !by) return std::nullopt;
   RecordAddress address = *value.address;
   address.offset = wrap(static_cast<std::uint64_t>(address.offset) + *by);
   return address;
+}
+
+/// Its distance grows by a number.
+std::optional<RecordAddress> moved_by(const Value& value, const Value& number) {
+  if (number.constant()) return moved(value, number.constant());
+  const auto most = number.largest();
+  if (!value.address || !most || *most > RecordAddress::kMostRoom) return std::nullopt;
+  RecordAddress address = *value.address;
+  address.room += static_cast<std::uint32_t>(*most);
+  if (address.room > RecordAddress::kMostRoom) return std::nullopt;
+  return address;
+}
+
+/// The largest result of an operation on numbers; empty where it is not known, or has the sign bit.
+std::optional<std::uint64_t> largest_of(Opcode op, const Value& left, const Value& right) {
+  constexpr auto kLargest = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  const auto a = left.largest(), b = right.largest();
+  const bool is_shift = right.constant() && *b < 64;
+  switch (op) {
+    case Opcode::And:
+      if (!a || !b) return a ? a : b;
+      return std::min(*a, *b);
+    case Opcode::Add: return a && b && *a <= kLargest - *b ? std::optional(*a + *b) : std::nullopt;
+    case Opcode::Mul:
+      if (!a || !b || std::max(*a, *b) > std::numeric_limits<std::int32_t>::max()) return {};
+      return *a * *b;
+    case Opcode::Sll:
+      return is_shift && a && *a <= kLargest >> *b ? std::optional(*a << *b) : std::nullopt;
+    case Opcode::Srl: return is_shift ? std::optional(a.value_or(UINT64_MAX) >> *b) : std::nullopt;
+    case Opcode::Sra:
+      return is_shift && a && *a <= kLargest ? std::optional(*a >> *b) : std::nullopt;
+    default: return std::nullopt;
+  }
 }
 
 std::optional<std::uint64_t> folded(Opcode op, const Value& left, const Value& right) {
@@ -233,7 +274,9 @@ std::optional<std::uint16_t> ClauseNeeds::read(std::size_t at, const Value& from
     prevent(at, kReads);
     return std::nullopt;
   }
-  return needs_.add({*from.address, static_cast<std::uint32_t>(bytes), is_users});
+  RecordAddress first = *from.address;
+  bytes += std::exchange(first.room, 0);
+  return needs_.add({first, static_cast<std::uint32_t>(bytes), is_users});
 }
 
 /// No branch leads into or out of the pushes of one call or key.
@@ -242,8 +285,10 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
   if (const auto memory = loaded_memory(in.op())) return load(at, in, *memory, known);
   switch (in.op()) {
     case Opcode::Add: {
-      const auto address = r2.constant() ? moved(r1, r2.constant()) : moved(r2, r1.constant());
-      return known.set(in.rd(), {.is_ours = r1.is_ours != r2.is_ours, .address = address});
+      const auto address = moved_by(r1, r2);
+      return known.set(in.rd(), {.is_ours = r1.is_ours != r2.is_ours,
+                                 .address = address ? address : moved_by(r2, r1),
+                                 .most = largest_of(in.op(), r1, r2)});
     }
     case Opcode::Sub: {
       const auto by = r2.constant();
@@ -253,13 +298,20 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Mul:
     case Opcode::Sll: {
       const auto value = folded(in.op(), r1, r2);
-      return known.set(in.rd(), value ? Value::of(*value) : shifted(in.op(), r1, r2.constant()));
+      Value result = value ? Value::of(*value) : shifted(in.op(), r1, r2.constant());
+      result.most = largest_of(in.op(), r1, r2);
+      return known.set(in.rd(), result);
     }
     case Opcode::Srl:
-    case Opcode::Sra: return known.set(in.rd(), shifted(in.op(), r1, r2.constant()));
+    case Opcode::Sra: {
+      Value result = shifted(in.op(), r1, r2.constant());
+      result.most = largest_of(in.op(), r1, r2);
+      return known.set(in.rd(), result);
+    }
     case Opcode::And: {
       const auto with = r2.constant();
-      return known.set(in.rd(), {.told = with ? masked(r1, with) : masked(r2, r1.constant())});
+      return known.set(in.rd(), {.told = with ? masked(r1, with) : masked(r2, r1.constant()),
+                                 .most = largest_of(in.op(), r1, r2)});
     }
     case Opcode::Mov: return known.set(in.rd(), r1);
     case Opcode::Setx: return known.set(in.rd(), Value::of(difo_->integers[in.index()]));
@@ -312,8 +364,14 @@ void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& know
   if (is_guests) {
     const unsigned bytes = loaded_bytes(in.op());
     const auto load = read(at, from, bytes, memory == LoadedMemory::User);
-    if (load && bytes == sizeof(std::uint64_t)) value.address = RecordAddress{Base::Load, *load, 0};
-    if (load) {
+    if (!loads_signed(in.op()) && bytes < sizeof(std::uint64_t)) {
+      value.most = (std::uint64_t{1} << 8 * bytes) - 1;
+    }
+    const bool is_exact = load && from.address->room == 0;
+    if (is_exact && bytes == sizeof(std::uint64_t)) {
+      value.address = RecordAddress{Base::Load, *load, 0};
+    }
+    if (is_exact) {
       value.told = RecordValue{RecordValue::Source::Load, *load, static_cast<std::uint8_t>(bytes),
                                loads_signed(in.op())};
     }
@@ -331,7 +389,9 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
     needs_.variables.push_back(info->id);
   }
   if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
-  value.told = told_by(info->id);
+  // Strings are compared up to strsize.
+  const bool is_cut = info->id == Builtin::Execname && string_size_ < kTaskNameBytes;
+  value.told = is_cut ? Compared() : told_by(info->id);
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
     const auto n = static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);
@@ -380,7 +440,9 @@ void ClauseNeeds::call(std::size_t at, Insn in, Known& known) {
     if (by_address && !pushed_[n].is_ours) prevent(at, kReads);
   }
   pushed_.clear();
-  known.set(in.rd(), info && makes_memory(info->result) ? Value::ours() : Value());
+  Value result{.is_ours = info && makes_memory(info->result)};
+  if (info && info->id == Subroutine::Strlen) result.most = string_size_;
+  known.set(in.rd(), result);
 }
 
 /// copyin(address, size), copyinstr(address[, most]).

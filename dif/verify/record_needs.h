@@ -23,7 +23,8 @@
 namespace ringside::dif {
 
 /// An address, as far as it is known before the probe fires: what it is counted from, and a
-/// distance.
+/// distance. A number that is known to be small may be added to it, as an index, or the length of a
+/// string.
 struct RecordAddress {
   enum class Base : std::uint8_t {
     Constant,  // nothing: the offset is the address
@@ -34,11 +35,15 @@ struct RecordAddress {
   Base base = Base::Constant;
   std::uint16_t number = 0;
   std::int64_t offset = 0;  // bytes
+  std::uint32_t room = 0;   // the address may be as many bytes further on
+
+  static constexpr std::uint32_t kMostRoom = 4096;  // a record has no more
 
   bool operator==(const RecordAddress&) const = default;
 };
 
-/// Memory of the guest that a clause may look at, whichever way it takes.
+/// Memory of the guest that a clause may look at, whichever way it takes. The address has no room:
+/// `bytes` are all that may be looked at from there.
 struct RecordLoad {
   RecordAddress at;
   std::uint32_t bytes = 0;

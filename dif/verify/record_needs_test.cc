@@ -47,11 +47,11 @@ TEST(RecordNeeds, TheRecordHasWhoAndWhen) {
                               Builtin::Walltimestamp, Builtin::Cpu, Builtin::Ipl}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
   }
-  for (const Builtin which : {Builtin::Vtimestamp, Builtin::Ustackdepth, Builtin::Ucaller}) {
+  for (const Builtin which : {Builtin::Ustackdepth, Builtin::Ucaller}) {
     EXPECT_FALSE(is_deferred(builtin(which)));
   }
-  for (const Builtin which :
-       {Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Caller, Builtin::Stackdepth}) {
+  for (const Builtin which : {Builtin::Vtimestamp, Builtin::Ppid, Builtin::Uid, Builtin::Gid,
+                              Builtin::Caller, Builtin::Stackdepth}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
     EXPECT_EQ(needs_of(builtin(which)).variables, std::vector{which});
   }
@@ -123,6 +123,63 @@ TEST(RecordNeeds, AnAddressThatNoRecordTellsWaits) {
   EXPECT_FALSE(is_deferred(
       difo({load_builtin(Builtin::Curthread, 1), load_builtin(Builtin::Arg0, 2),
             encode(Opcode::Add, 1, 2, 1), encode(Opcode::Ldx, 1, 0, 2), encode_return(2)})));
+}
+
+TEST(RecordNeeds, ASmallNumberMayBeAddedToAnAddress) {
+  // arg0[<r2>], of bytes; r4 is 7.
+  const auto loads_at = [](std::vector<std::uint32_t> number) {
+    std::vector<std::uint32_t> text{load_builtin(Builtin::Arg0, 1),
+                                    encode_indexed(Opcode::Setx, 0, 4)};
+    text.insert(text.end(), number.begin(), number.end());
+    text.insert(text.end(),
+                {encode(Opcode::Add, 1, 2, 3), encode(Opcode::Ldub, 3, 0, 3), encode_return(3)});
+    Difo made = difo(std::move(text));
+    made.integers = {7, 56};
+    const RecordNeeds needs = needs_of(made);
+    return needs.obstacle ? std::vector<RecordLoad>() : needs.loads;
+  };
+  const auto up_to = [](std::uint32_t most) {
+    return std::vector{kernel_load(Base::Argument, 0, 0, most + 1)};
+  };
+  const auto arg1 = load_builtin(Builtin::Arg1, 2), by = encode_indexed(Opcode::Setx, 1, 5);
+  EXPECT_EQ(loads_at({arg1, encode(Opcode::And, 2, 4, 2)}), up_to(7));
+  EXPECT_EQ(loads_at({arg1, encode(Opcode::And, 4, 2, 2), encode(Opcode::Mul, 2, 4, 2)}),
+            up_to(49));
+  EXPECT_EQ(loads_at({arg1, encode(Opcode::And, 4, 2, 2), encode(Opcode::Add, 2, 4, 2)}),
+            up_to(14));
+  EXPECT_EQ(loads_at({arg1, encode(Opcode::And, 4, 2, 2), encode(Opcode::Sll, 2, 4, 2)}),
+            up_to(7 << 7));
+  EXPECT_EQ(loads_at({arg1, by, encode(Opcode::Srl, 2, 5, 2)}), up_to(255));
+  EXPECT_EQ(loads_at({arg1, by, encode(Opcode::And, 4, 2, 2), encode(Opcode::Sll, 2, 5, 2),
+                      encode(Opcode::Sra, 2, 5, 2)}),
+            up_to(7));
+  EXPECT_TRUE(loads_at({arg1}).empty());
+  EXPECT_TRUE(loads_at({arg1, by, encode(Opcode::Sra, 2, 5, 2)}).empty()) << "may be below 0";
+  EXPECT_TRUE(loads_at({arg1, encode(Opcode::Mul, 2, 4, 2)}).empty());
+  EXPECT_TRUE(loads_at({arg1, encode(Opcode::And, 4, 2, 2), encode(Opcode::Sub, 2, 4, 2)}).empty());
+}
+
+TEST(RecordNeeds, NoPointerIsKnownThatLiesAtAnUnknownPlace) {
+  // ((long **)arg0)[byte][0]
+  Difo made = difo({load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Curthread, 2),
+                    encode(Opcode::Ldub, 2, 0, 2), encode(Opcode::Add, 1, 2, 1),
+                    encode(Opcode::Ldx, 1, 0, 1), encode_return(1)});
+  EXPECT_EQ(needs_of(made).loads, (std::vector{kernel_load(Base::Task, 0, 0, 1),
+                                               kernel_load(Base::Argument, 0, 0, 255 + 8)}));
+  made.text.insert(made.text.end() - 1, encode(Opcode::Ldx, 1, 0, 1));
+  EXPECT_FALSE(is_deferred(made));
+}
+
+TEST(RecordNeeds, ALengthIsNoLargerThanAString) {
+  // copyinstr(arg1 + strlen(execname) + 1)
+  Difo made = difo({load_builtin(Builtin::Execname, 1), push_string(1), call(Subroutine::Strlen, 2),
+                    load_builtin(Builtin::Arg1, 1), encode(Opcode::Add, 1, 2, 1),
+                    encode_indexed(Opcode::Setx, 0, 2), encode(Opcode::Add, 1, 2, 1), push_value(1),
+                    call(Subroutine::Copyinstr, 2), encode_return(2)},
+                   ValueType{ValueKind::String, false, 0});
+  made.integers = {1};
+  const RecordLoad expected{{Base::Argument, 1, 1}, 2 * kStringSize, true};
+  EXPECT_EQ(needs_of(made).loads, std::vector{expected});
 }
 
 TEST(RecordNeeds, AClausesOwnVariableKeepsAnAddressFromOneObjectToTheNext) {
@@ -198,6 +255,27 @@ TEST(RecordNeeds, OfSeveralClausesHaveEachLoadOnce) {
 
   EXPECT_EQ(needs.loads, (std::vector{task, first, kernel_load(Base::Load, 1, 1, 1),
                                       kernel_load(Base::Load, 0, 1, 1)}));
+}
+
+TEST(RecordNeeds, AStringThatASubroutineMakesIsNoMemoryOfTheGuests) {
+  Difo made = difo({load_builtin(Builtin::Execname, 1), push_string(1), push_string(1),
+                    call(Subroutine::Strjoin, 2), encode(Opcode::Ldub, 2, 0, 2), encode_return(2)});
+  EXPECT_TRUE(is_deferred(made));
+  EXPECT_TRUE(needs_of(made).loads.empty());
+  made.text[3] = call(Subroutine::Strlen, 2);
+  EXPECT_FALSE(is_deferred(made)) << "a number is no address";
+}
+
+TEST(RecordNeeds, AResultOfAnyOperationIsAnotherValue) {
+  const auto address_after = [](std::uint32_t instruction) {
+    return is_deferred(difo({load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Pid, 2),
+                             instruction, encode(Opcode::Ldx, 1, 0, 1), encode_return(1)}));
+  };
+  EXPECT_TRUE(address_after(encode(Opcode::Nop, 0, 0, 0)));
+  for (const Opcode op : {Opcode::Or, Opcode::Xor, Opcode::Udiv, Opcode::Urem, Opcode::Sdiv}) {
+    EXPECT_FALSE(address_after(encode(op, 1, 2, 1)));
+  }
+  EXPECT_FALSE(address_after(encode(Opcode::Not, 1, 0, 1)));
 }
 
 TEST(RecordNeeds, ALoadOfDsOwnMemoryDoesNot) {
@@ -352,6 +430,20 @@ TEST(RecordNeeds, APredicateThatMayFaultIsNotJudgedByWhatComesAfterIt) {
   predicate =
       comparing({load_builtin(Builtin::Errno, 5), load_builtin(Builtin::Pid, 1)}, Opcode::Bne, 42);
   EXPECT_TRUE(needs_of_predicate(predicate).later_checks.empty());
+}
+
+TEST(RecordNeeds, ANameIsCheckedIfStringsAreLongEnough) {
+  Difo predicate = difo({load_builtin(Builtin::Execname, 1), encode_indexed(Opcode::Sets, 1, 2),
+                         encode(Opcode::Scmp, 1, 2), encode_branch(Opcode::Bne, 6),
+                         encode_indexed(Opcode::Setx, 0, 3), encode_return(3), encode_return(0)});
+  predicate.integers = {1};
+  predicate.strings += "cat";
+  predicate.strings += '\0';
+  Clause guarded = clause({action(ActionKind::Trace, {constant(1)})});
+  guarded.predicate = predicate;
+  ASSERT_EQ(record_needs(guarded, 16).checks.size(), 1u);
+  EXPECT_EQ(record_needs(guarded, 16).checks[0].value.source, RecordValue::Source::Name);
+  EXPECT_TRUE(record_needs(guarded, 15).checks.empty());
 }
 
 TEST(RecordNeeds, AValueIsItsOwnCheck) {

@@ -18,14 +18,20 @@ std::optional<TickRate> rate_of_tsc(const guest_linux::Kernel& kernel, const Gue
 
 }  // namespace
 
+std::optional<GuestVirt> ThreadClock::run_queues(const guest_linux::Kernel& kernel) {
+  const guest_linux::Symbol* queues = kernel.symbols().find("runqueues", "vmlinux");
+  return queues != nullptr ? std::optional(queues->address) : std::nullopt;
+}
+
 std::optional<ThreadClock::Offsets> ThreadClock::offsets_of(const guest_linux::Kernel& kernel) {
   const guest_linux::KernelLayout& in = kernel.layout();
-  const guest_linux::Symbol* queues = kernel.symbols().find("runqueues", "vmlinux");
-  const bool has_all = queues != nullptr && in.rq_clock && in.rq_clock_task && in.task_pid &&
+  const auto queues = run_queues(kernel);
+  const bool has_all = queues && in.rq_clock && in.rq_clock_task && in.task_pid &&
                        in.task_sum_exec_runtime && in.task_exec_start;
   if (!has_all) return std::nullopt;
-  return Offsets{queues->address.raw(),     *in.rq_clock,       *in.rq_clock_task, *in.task_pid,
-                 *in.task_sum_exec_runtime, *in.task_exec_start};
+  return Offsets{
+      queues->raw(),      *in.rq_clock, *in.rq_clock_task, *in.task_pid, *in.task_sum_exec_runtime,
+      *in.task_exec_start};
 }
 
 ThreadClock::ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory,
@@ -65,7 +71,6 @@ Result<std::uint64_t, Fault> ThreadClock::ran(const GuestReader& memory, GuestVi
   if (id == 0) return 0;  // the scheduler keeps no time of an idle task
   auto sum = TRY(load_field<std::uint64_t>(memory, task, offsets_->sum));
   const auto start = TRY(load_field<std::uint64_t>(memory, task, offsets_->exec_start));
-  // Wraps on purpose: since 6.15 the symbol is an ordinary address and the base a difference.
   const GuestVirt at = percpu_base.wrapping_add(offsets_->queues);
   const RunQueue queue{TRY(load_field<std::uint64_t>(memory, at, offsets_->clock)),
                        TRY(load_field<std::uint64_t>(memory, at, offsets_->clock_task))};

@@ -37,6 +37,10 @@ class ThreadClock {
   /// the scheduler's last update. `shared`, the machine's, must outlive this.
   ThreadClock(const guest_linux::Kernel& kernel, const GuestReader& memory, RunTimes& shared);
 
+  /// Where the struct rq of a CPU lies, counted from its per-CPU base; wraps since 6.15, where this
+  /// is an ordinary address and the base a difference. Empty for a kernel without the symbol.
+  static std::optional<GuestVirt> run_queues(const guest_linux::Kernel& kernel);
+
   /// Nanoseconds that `task`, which runs on the CPU with this per-CPU base, has run at this moment;
   /// when that is not known, at the last update. 0 for an idle task. Never less for a task than
   /// before. Fault: memory that cannot be read, or a kernel whose types lack a member.

@@ -74,8 +74,8 @@ class Planned {
   /// Without room for it the trap is recorded, whatever the predicate will say.
   void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
 
-  Obstacle add_stack(const guest_linux::KernelLayout& layout) {
-    if (!layout.task_stack) return kNoTypes;
+  Obstacle add_stack(const KernelOffsets& kernel) {
+    if (!kernel.layout.task_stack) return kNoTypes;
     list_.add_stack();
     return std::nullopt;
   }
@@ -109,18 +109,35 @@ Obstacle add_behind_task(Planned& planned, Offset pointer, Offset member) {
   return there && planned.add(*there, *member, sizeof(std::uint32_t)) ? std::nullopt : kTooMuch;
 }
 
+/// The words that ThreadClock::ran() takes.
+Obstacle add_run_time(Planned& planned, const KernelOffsets& kernel) {
+  const guest_linux::KernelLayout& in = kernel.layout;
+  if (!kernel.run_queues || !in.rq_clock || !in.rq_clock_task) return kNoTypes;
+  for (const Offset member : {in.task_pid, in.task_sum_exec_runtime, in.task_exec_start}) {
+    if (!member) return kNoTypes;
+    if (!planned.add(FetchLoad::kTask, *member, kPointerBytes)) return kTooMuch;
+  }
+  for (const Offset clock : {in.rq_clock, in.rq_clock_task}) {
+    const auto distance = static_cast<std::int64_t>(kernel.run_queues->wrapping_add(*clock).raw());
+    if (!planned.add(FetchLoad::kPerCpuBase, distance, kPointerBytes)) return kTooMuch;
+  }
+  return std::nullopt;
+}
+
 Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& binding,
-                      const guest_linux::KernelLayout& layout) {
+                      const KernelOffsets& kernel) {
   using dif::Builtin;
+  const guest_linux::KernelLayout& layout = kernel.layout;
   switch (variable) {
+    case Builtin::Vtimestamp: return add_run_time(planned, kernel);
     case Builtin::Ppid: return add_behind_task(planned, layout.task_real_parent, layout.task_tgid);
     case Builtin::Uid: return add_behind_task(planned, layout.task_cred, layout.cred_uid);
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
-      if (!binding.at_function_edge) return planned.add_stack(layout);
+      if (!binding.at_function_edge) return planned.add_stack(kernel);
       return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt
                                                                            : kTooMuch;
-    case Builtin::Stackdepth: return planned.add_stack(layout);
+    case Builtin::Stackdepth: return planned.add_stack(kernel);
     default: return "a variable is of the guest's memory";
   }
 }
@@ -156,14 +173,13 @@ Obstacle add_loads(Planned& planned, const Binding& binding, std::span<const Rec
   return std::nullopt;
 }
 
-Obstacle add_probe(Planned& planned, const PlacedProbe& probe,
-                   const guest_linux::KernelLayout& layout) {
+Obstacle add_probe(Planned& planned, const PlacedProbe& probe, const KernelOffsets& kernel) {
   const auto& [binding, needs] = probe;
   Obstacle why = add_arguments(planned, *binding, needs);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, *binding, layout);
+    if (!why) why = add_variable(planned, variable, *binding, kernel);
   }
-  if (!why && needs.stack) why = planned.add_stack(layout);
+  if (!why && needs.stack) why = planned.add_stack(kernel);
   std::vector<std::uint16_t> words;
   return why ? why : add_loads(planned, *binding, needs.loads, words);
 }
@@ -301,7 +317,7 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
 }  // namespace
 
 Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
-                    const guest_linux::KernelLayout& layout) {
+                    const KernelOffsets& kernel) {
   for (const PlacedProbe& probe : probes) {
     if (probe.needs.obstacle) return probe.needs.obstacle;
     if (probe.binding->filter != nullptr) {
@@ -312,7 +328,7 @@ Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
   Planned planned(list);
   Obstacle why = add_checks(planned, probes);
   for (const PlacedProbe& probe : probes) {
-    if (!why) why = add_probe(planned, probe, layout);
+    if (!why) why = add_probe(planned, probe, kernel);
   }
   return why;
 }

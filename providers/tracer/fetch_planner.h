@@ -21,10 +21,15 @@ struct PlacedProbe {
   dif::RecordNeeds needs;
 };
 
-/// Makes `list`, which is empty, what firings of the probes at one place need. `layout`: of the
-/// kernel's structures. Returns why they cannot be recorded, worded to follow "waits: "; empty:
+/// Where the kernel keeps what clauses may look at by a built-in variable.
+struct KernelOffsets {
+  const guest_linux::KernelLayout& layout;
+  std::optional<GuestVirt> run_queues;  // ThreadClock::run_queues()
+};
+
+/// Makes `list`, which is empty, what firings of the probes at one place need. Returns why they cannot be recorded, worded to follow "waits: "; empty:
 /// they can.
 std::optional<std::string> plan_fetch(vmm::FetchList& list, std::span<const PlacedProbe> probes,
-                                      const guest_linux::KernelLayout& layout);
+                                      const KernelOffsets& kernel);
 
 }  // namespace ringside::providers

@@ -34,7 +34,7 @@ class Planner : public testing::Test {
   std::optional<std::string> add(const RecordNeeds& needs, const ArgumentPlan& plan) {
     binding_.plan = &plan;
     const PlacedProbe probe{&binding_, needs};
-    return plan_fetch(list_, std::span(&probe, 1), layout_);
+    return plan_fetch(list_, std::span(&probe, 1), places());
   }
   std::optional<std::string> add(const RecordNeeds& needs) {
     return add(needs, kFunctionEntryArguments);
@@ -54,7 +54,10 @@ class Planner : public testing::Test {
     return needs;
   }
 
+  KernelOffsets places() const { return {layout_, run_queues_}; }
+
   guest_linux::KernelLayout layout_;
+  std::optional<GuestVirt> run_queues_;
   Binding binding_;
   FetchList list_;
 };
@@ -121,6 +124,30 @@ TEST_F(Planner, VariablesOfTheTaskAreTwoWords) {
           {static_cast<std::uint16_t>(kFirstRun + 6), 1, false, 12}});
   layout_.cred_uid.reset();
   EXPECT_TRUE(add({.variables = {Builtin::Uid}}));
+}
+
+TEST_F(Planner, TheTimeThatATaskHasRunIsOfTheTaskAndItsCpu) {
+  layout_.task_pid = 0x600;
+  layout_.task_sum_exec_runtime = 0xa0;
+  layout_.task_exec_start = 0x98;
+  layout_.rq_clock = 0xb00;
+  layout_.rq_clock_task = 0xb40;
+  const RecordNeeds needs{.variables = {Builtin::Vtimestamp}};
+  EXPECT_TRUE(add(needs)) << "a kernel without run queues";
+  list_ = {};
+  run_queues_ = GuestVirt(0x33000);
+  EXPECT_FALSE(add(needs));
+  expect({{FetchLoad::kTask, 1, false, 0x600},
+          {FetchLoad::kTask, 1, false, 0xa0},
+          {FetchLoad::kTask, 1, false, 0x98},
+          {FetchLoad::kPerCpuBase, 1, false, 0x33b00},
+          {FetchLoad::kPerCpuBase, 1, false, 0x33b40}});
+  list_ = {};
+  run_queues_ = GuestVirt(0xffffffff83000000);  // since 6.15
+  EXPECT_FALSE(add(needs));
+  EXPECT_EQ(list_.loads()[3].offset, static_cast<std::int32_t>(0x83000b00));
+  layout_.task_exec_start.reset();
+  EXPECT_TRUE(add(needs));
 }
 
 TEST_F(Planner, TheCallerIsAWordOfTheStackAtAFunctionsEdge) {
@@ -299,7 +326,7 @@ TEST_F(Planner, OfSeveralProbesAtAPlaceOnlyCommonChecksRemain) {
   binding_.plan = &kFunctionEntryArguments;
   const auto plan_of = [this](const std::vector<PlacedProbe>& probes) {
     list_ = {};
-    EXPECT_FALSE(plan_fetch(list_, probes, layout_));
+    EXPECT_FALSE(plan_fetch(list_, probes, places()));
     return checks().size();
   };
   EXPECT_EQ(plan_of({{&binding_, pid}, {&binding_, other}}), 1u);
@@ -332,7 +359,7 @@ TEST_F(Planner, TheOnlyCallOfASharedPlaceIsCheckedByItsNumber) {
   Binding other = binding_;
   other.number = 4;
   const std::array<PlacedProbe, 2> two{{{&binding_, {}}, {&other, {}}}};
-  EXPECT_FALSE(plan_fetch(list_, two, layout_));
+  EXPECT_FALSE(plan_fetch(list_, two, places()));
   EXPECT_TRUE(checks().empty());
 }
 

@@ -231,7 +231,8 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
   const bool is_ours =
       !handlers_->watches_at(at).empty() || (kexec_site && *kexec_site && **kexec_site == at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  return plan_fetch(list, probes, tracer_.kernel_.layout());
+  const KernelOffsets kernel{tracer_.kernel_.layout(), ThreadClock::run_queues(tracer_.kernel_)};
+  return plan_fetch(list, probes, kernel);
 }
 
 /// By address; all that stand at one record, or all wait.

@@ -110,6 +110,20 @@ TEST_F(MendedFaults, HaveNoProbeWithoutTheSearch) {
   EXPECT_EQ(mended_->drop_changed().size(), 2u);
 }
 
+TEST_F(MendedFaults, AreSearchedAgainOnceTheTextOfTheSearchIsBack) {
+  ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
+  machine_.put(0x145, code({0x90}));
+  arm_all();
+  EXPECT_FALSE(mended_->searches_faults());
+  machine_.put(0x145, code({0x55}));
+
+  ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
+  arm_all();
+
+  EXPECT_TRUE(mended_->searches_faults());
+  EXPECT_EQ(machine_.text(0x105), std::byte{0xcc});
+}
+
 TEST_F(MendedFaults, AreRefusedWhereTheyAreNotAsInTheirPlace) {
   EXPECT_EQ(reason_of(0x105), "allowed");
   EXPECT_NE(reason_of(0x108).find("own place"), std::string::npos) << reason_of(0x108);

@@ -230,6 +230,24 @@ TEST_F(TrapPoints, AreLookedUpOnceTheGuestIsDoneWithAPlaceThatItPatches) {
   }
 }
 
+TEST_F(TrapPoints, AreLookedUpAtOnceBeforeAPlaceThatTheGuestPatches) {
+  kernel_.patched = {{at(0x100), 5, "jump label"}};
+  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
+  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
+  const NothingReplaced none;
+  ProbedText text(memory, none, kernel_);
+  text.look_again();
+  text.drop_copies();
+  std::array<std::byte, 5> out;
+  out.fill(arch::kBreakpoint);
+  ASSERT_TRUE(text.original().read(at(0x0fb), std::span(out).first(4)));
+  const unsigned before = bytes->copies;
+
+  ASSERT_TRUE(text.original().read(at(0x0fc), std::span(out).first(4)));
+
+  EXPECT_LT(bytes->copies - before, 12u) << "as many as one look takes";
+}
+
 TEST_F(TrapPoints, StandOnNoKprobeNorRightBehindOne) {
   set_kprobe(0x005);
   table_.look_again();

@@ -33,7 +33,7 @@ std::optional<std::byte> find_replaced(Code text, GuestVirt address, std::byte b
   std::copy_n(text.begin(), original.size(), original.begin());
   original[0] = byte;
   const auto decoded = disasm::decode(original, address);
-  if (!decoded || decoded->length > original.size()) return std::nullopt;
+  if (!decoded) return std::nullopt;
   const auto instruction = original.first(decoded->length);
   const bool proved = std::ranges::any_of(kBefore, [&](std::size_t before) {
     return code.size() > before &&
@@ -58,7 +58,7 @@ std::optional<vmm::JumpBytes> find_replaced_by_jump(Code text, GuestVirt address
   std::size_t size = 0;
   while (size < SHIM_JUMP_BYTES) {
     const auto in = disasm::decode(original.subspan(size), address.wrapping_add(size));
-    if (!in || in->length > original.size() - size) return std::nullopt;
+    if (!in) return std::nullopt;
     size += in->length;
   }
   const Code code = record.subspan(head.size());

@@ -106,6 +106,11 @@ TEST_F(Jumps, AreNotInTheOriginalText) {
   std::array<std::byte, 3> inside;
   ASSERT_TRUE(table_.original_text().read(at(0x007), inside));
   EXPECT_TRUE(std::ranges::equal(inside, std::span(original_).subspan(2)));
+  constexpr std::byte kOthers{0x5a};
+  std::array<std::byte, 4> more{{{}, {}, {}, kOthers}};
+  ASSERT_TRUE(table_.original_text().read(at(0x005), std::span(more).first(3)));
+  EXPECT_TRUE(std::ranges::equal(std::span(more).first(3), std::span(original_).first(3)));
+  EXPECT_EQ(more[3], kOthers);
   EXPECT_EQ(reason(0x00d), "allowed") << "a sweep goes through it";
 }
 

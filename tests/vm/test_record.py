@@ -19,25 +19,26 @@ WORK = f"workload --reads {READS} --read-size 100 --threads {THREADS}; workload 
 # entry has not fired before it.
 PROGRAM = """
     fbt::vfs_read:entry /execname == "workload"/ {
-      self->size = arg2; self->at = timestamp; @in = count(); reads++;
+      self->size = arg2; self->at = timestamp; self->ran = vtimestamp; @in = count(); reads++;
     }
     fbt::vfs_read:return /execname == "workload" && !self->at/ { @late = count(); }
     fbt::vfs_read:return /self->at/ {
       @out = count(); @bytes = sum(self->size); @short = sum(self->size - arg1);
       @backwards = sum(timestamp < self->at); @threads[tid] = count();
-      self->size = 0; self->at = 0;
+      @strange = sum(vtimestamp < self->ran || vtimestamp - self->ran > timestamp - self->at);
+      self->size = 0; self->at = 0; self->ran = 0;
     }
     syscall::read:entry /execname == "workload"/ { @calls[probefunc] = count(); }
     END {
       printa("<in> %@d\\n", @in); printa("<out> %@d\\n", @out); printa("<bytes> %@d\\n", @bytes);
       printa("<short> %@d\\n", @short); printa("<late> %@d\\n", @late);
-      printa("<backwards> %@d\\n", @backwards); printa("<calls> %s %@d\\n", @calls);
+      printa("<backwards> %@d\\n", @backwards); printa("<calls> %s %@d\\n", @calls); printa("<strange> %@d\\n", @strange);
       printf("<reads> %d\\n", reads); trunc(@threads, 4); printa("<thread> %@d\\n", @threads);
     }"""
-# A clause that needs the scheduler's clock waits, and sees what was recorded before it.
+# A clause that follows the process's stack waits, and sees what was recorded before it.
 MIXED = """
     fbt::vfs_read:entry /execname == "workload"/ { self->in = 1; @in = count(); }
-    fbt::rw_verify_area:entry /self->in/ { self->ran = vtimestamp + 1; @checked = count(); }
+    fbt::rw_verify_area:entry /self->in/ { self->ran = ustackdepth + 1; @checked = count(); }
     fbt::vfs_read:return /self->in && self->ran/ { @out = count(); self->in = 0; self->ran = 0; }
     END {
       printa("<in> %@d\\n", @in); printa("<checked> %@d\\n", @checked); printa("<out> %@d\\n", @out);
@@ -142,7 +143,7 @@ class Started(unittest.TestCase):
                     self.assertEqual(recorded(waited), 0)
                     self.assertGreater(recorded(both), ALL)
                     self.assertEqual(self.printed(both), self.printed(waited))
-                    for count in (f"<in> {ALL}\n<out> {ALL}\n<bytes> {100 * ALL}\n<short> 0\n<backwards> 0\n",
+                    for count in (f"<in> {ALL}\n<out> {ALL}\n<bytes> {100 * ALL}\n<short> 0\n<backwards> 0\n", "<strange> 0\n",
                                   f"<reads> {ALL}\n", f"<thread> {READS}\n" * THREADS):
                         self.assertIn(count, self.printed(both))
 
@@ -250,7 +251,7 @@ class Started(unittest.TestCase):
 
     def test_an_order_to_record_all_says_what_prevents_it(self):
         for program, why in (("fbt::vfs_read:entry { ustack(); }", "follows the process's stack"),
-                             ("fbt::vfs_read:entry { trace(vtimestamp); }", "line 1: vtimestamp looks at"),
+                             ("fbt::vfs_read:entry { trace(ustackdepth); }", "line 1: ustackdepth looks at"),
                              ("fbt::vfs_read:entry { trace(copyin(arg1, arg2)); }", "looks at the guest's memory"),
                              ("fbt::vfs_read:entry { self->f = args[0]; trace(self->f->f_flags); }",
                               "line 1: self->f->f_flags looks at the guest's memory")):

@@ -32,6 +32,7 @@ struct FetchLoad {
 
   static constexpr std::uint16_t kMostWords = 512;
   /// The sources that each record has.
+  static constexpr std::uint16_t kPerCpuBase = SHIM_HEAD_PERCPU / sizeof(std::uint64_t);
   static constexpr std::uint16_t kTask = (SHIM_RECORD_BOX + SHIM_BOX_TASK) / sizeof(std::uint64_t);
   /// `number`: as enum shim_register has them.
   static constexpr std::uint16_t register_source(unsigned number) {
