@@ -57,6 +57,16 @@ class MendedFaults : public TrapPoints {
   std::optional<TrapPointTable> mended_;
 };
 
+TEST(MendsInSlot, IsSoForTheTypesThatLookAtNothingElse) {
+  const auto mends = [](std::uint32_t type) {
+    guest_linux::Kernel::PatchedSite entry;
+    entry.data = 0x1200 | type;  // above it, a register and a value
+    return mends_in_slot(entry, {});
+  };
+  for (const std::uint32_t type : {1, 3, 6, 8, 18, 19}) EXPECT_TRUE(mends(type)) << type;
+  for (const std::uint32_t type : {0, 7, 20, 21, 99}) EXPECT_FALSE(mends(type)) << type;
+}
+
 TEST_F(MendedFaults, AreSearchedByTheInstructionsOwnPlace) {
   ASSERT_TRUE(mended_->examine_and_add(at(0x105)));
   arm_all();

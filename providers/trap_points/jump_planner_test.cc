@@ -106,6 +106,20 @@ TEST_F(Jumps, AreInt3sWhileSomebodyIsInASlotThatNobodyKnows) {
   EXPECT_EQ(machine_.text(0x005), std::byte{0xcc});
 }
 
+TEST_F(Jumps, DoNotMindWordsThatNameAPlaceWithoutCode) {
+  constexpr std::uint64_t kLargePage = 2 << 20, kFrame = 4 << 20, kWhere = kSlotBytes / 2;
+  machine_.put64(kPmd.raw() + 8 * (kSlots.raw() / kLargePage % 512), kFrame | 0x83);
+  standing_ = std::vector{kSlots.wrapping_add(kWhere)};
+  ASSERT_TRUE(add(at(0x005)));
+  table_.prepare_jumps();
+  auto paused = pause();
+  machine_.put64(kFrame + kWhere, 0x90);
+  EXPECT_FALSE(table_.find_standing(paused)) << "somebody's code, it may be";
+  machine_.put64(kFrame + kWhere, 0);
+
+  EXPECT_TRUE(table_.find_standing(paused)) << "a former owner's";
+}
+
 TEST_F(Jumps, AreInt3sWhereItIsNotKnownWhoStandsThere) {
   ASSERT_TRUE(add(at(0x005)));
   standing_ = fail(ErrorCode::Invalid, "unclear");

@@ -25,6 +25,14 @@ TEST_P(ControlledShim, HeartbeatsOfOtherThreadsAreOurs) {
   EXPECT_EQ(shim_.state(), ShimState::Overwritten);
 }
 
+TEST_P(ControlledShim, TheGuestIsToldWhetherFullRingsWait) {
+  EXPECT_EQ(control().full_waits, 0u);
+  shim_.let_full_rings_wait(true);
+  EXPECT_EQ(control().full_waits, 1u);
+  shim_.let_full_rings_wait(false);
+  EXPECT_EQ(control().full_waits, 0u);
+}
+
 TEST_P(ControlledShim, NoWordIsWrittenThatTheGuestHasWritten) {
   shim_.set_doorbell(0x5244);
   control().doorbell = 1;

@@ -145,11 +145,14 @@ TEST(EnteredOnce, RefusesTheHeadOfALoop) {
   text.put(0x400, nop).put(0x405, code({0xb8, 0x75, 0xfd, 0, 0, 0xc3})).name(0x400, "straight");
   text.put(0x500, nop).put(0x505, code({0x90, 0x90, 0x75, 0xfd, 0xc3})).name(0x500, "behind");
   text.put(0x580, nop).put(0x585, code({0x90})).put_branch(0x586, {0xe9}, 0x585).name(0x580, "all");
-  text.name(0x600, "next").name(0x900, "end");
+  text.put(0x700, nop).put(0x705, code({0x90, 0x70, 0xfd, 0xc3})).name(0x700, "overflow");
+  text.put(0x740, nop).put(0x745, code({0x90, 0x7f, 0xfd, 0xc3})).name(0x740, "greater");
+  text.name(0x600, "next").name(0x780, "last").name(0x900, "end");
 
   text.name(0x58b, "behind_all");
 
-  for (const char* name : {"near", "far", "through_cold", "counted", "all"}) {
+  for (const char* name :
+       {"near", "far", "through_cold", "counted", "all", "overflow", "greater"}) {
     const auto once = enters_once(text, name);
     ASSERT_FALSE(once) << name;
     EXPECT_NE(once.error().message.find("begins with a loop"), std::string::npos);
