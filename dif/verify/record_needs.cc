@@ -36,7 +36,8 @@ bool makes_memory(BuiltinType type) {
 
 using Base = RecordAddress::Base;
 
-/// A register's value, as far as it is known.
+/// A register's value, as far as it is known. One that is both is one or the other, by the way that
+/// led here.
 struct Value {
   bool is_ours = false;                    // an address of D's own memory
   std::optional<RecordAddress> address{};  // a constant, or where in the guest it points
@@ -54,19 +55,24 @@ struct Value {
     return shifted == 0 ? told : Compared();
   }
   std::optional<std::uint64_t> constant() const {
-    if (!address || address->base != Base::Constant || address->room != 0) return std::nullopt;
+    if (is_ours || !address || address->base != Base::Constant || address->room != 0) return {};
     return static_cast<std::uint64_t>(address->offset);
   }
   std::optional<std::uint64_t> largest() const {
     const auto number = constant();
     return number ? number : most;
   }
-  bool is_null() const { return constant() == 0; }
+  bool points() const { return is_ours || address; }
+  bool is_null() const { return address == RecordAddress(); }
+  bool is_ours_alone() const { return is_ours && (!address || is_null()); }
   void meet(const Value& other) {
-    is_ours = is_ours && other.is_ours;
     const auto mine = largest(), others = other.largest();
     most = mine && others ? std::optional(std::max(*mine, *others)) : std::nullopt;
-    if (address != other.address) address.reset();
+    const bool is_known =
+        points() && other.points() && (!address || !other.address || address == other.address);
+    is_ours = is_known && (is_ours || other.is_ours);
+    if (!address) address = other.address;
+    if (!is_known) address.reset();
     if (told != other.told || shifted != other.shifted) told = {};
   }
 };
@@ -227,7 +233,7 @@ class ClauseNeeds {
                                     bool is_users);
   /// By reference; null is no memory.
   void read_ours_or(std::size_t at, const Value& from, std::uint64_t bytes) {
-    if (!from.is_ours && !from.is_null()) read(at, from, bytes, false);
+    if (!from.is_ours_alone() && !from.is_null()) read(at, from, bytes, false);
   }
   const Variable* find_variable(VariableScope scope, std::uint16_t id) const {
     const auto found = std::ranges::find_if(
@@ -252,6 +258,7 @@ class ClauseNeeds {
   void load_array(std::size_t at, Insn in, Known& known);
   void push_reference(std::size_t at, Insn in, const Known& known);
   void call(std::size_t at, Insn in, Known& known);
+  std::optional<std::uint64_t> bytes_behind(Subroutine which, std::size_t n) const;
   void copy_in(std::size_t at, const SubroutineInfo& subroutine);
   void load_variable(VariableScope scope, Insn in, Known& known) const;
   void store_variable(std::size_t at, VariableScope scope, Insn in, Known& known);
@@ -360,14 +367,14 @@ void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& know
   const Value& from = known.at(in.r1());
   Value value;
   const bool is_guests =
-      memory == LoadedMemory::User || (memory == LoadedMemory::Guest && !from.is_ours);
+      memory == LoadedMemory::User || (memory == LoadedMemory::Guest && !from.is_ours_alone());
   if (is_guests) {
     const unsigned bytes = loaded_bytes(in.op());
     const auto load = read(at, from, bytes, memory == LoadedMemory::User);
     if (!loads_signed(in.op()) && bytes < sizeof(std::uint64_t)) {
       value.most = (std::uint64_t{1} << 8 * bytes) - 1;
     }
-    const bool is_exact = load && from.address->room == 0;
+    const bool is_exact = load && from.address->room == 0 && !from.is_ours;
     if (is_exact && bytes == sizeof(std::uint64_t)) {
       value.address = RecordAddress{Base::Load, *load, 0};
     }
@@ -437,12 +444,32 @@ void ClauseNeeds::call(std::size_t at, Insn in, Known& known) {
   for (std::size_t n = 0; info && n < std::min(pushed_.size(), info->arguments.size()); ++n) {
     const bool by_address =
         info->arguments[n] == ArgumentKind::Pointer || info->arguments[n] == ArgumentKind::String;
-    if (by_address && !pushed_[n].is_ours) prevent(at, kReads);
+    if (!by_address || pushed_[n].is_ours_alone()) continue;
+    if (const auto bytes = bytes_behind(info->id, n)) {
+      read(at, pushed_[n], *bytes, false);
+    } else {
+      prevent(at, kReads);
+    }
   }
   pushed_.clear();
   Value result{.is_ours = info && makes_memory(info->result)};
   if (info && info->id == Subroutine::Strlen) result.most = string_size_;
   known.set(in.rd(), result);
+}
+
+/// How many bytes a subroutine may look at behind a pointer, its argument `n`; empty: not known.
+std::optional<std::uint64_t> ClauseNeeds::bytes_behind(Subroutine which, std::size_t n) const {
+  constexpr std::uint64_t kIpv4 = 4, kIpv6 = 16, kLongestLinkAddress = 20;  // InfiniBand's
+  switch (which) {
+    case Subroutine::InetNtoa: return kIpv4;
+    case Subroutine::InetNtoa6:
+    case Subroutine::InetNtop: return kIpv6;
+    case Subroutine::LinkNtop: return kLongestLinkAddress;
+    case Subroutine::Bcopy:   // from, to, size
+    case Subroutine::Memstr:  // from, character, size
+      return n == 0 && pushed_.size() > 2 ? pushed_[2].largest() : std::nullopt;
+    default: return std::nullopt;
+  }
 }
 
 /// copyin(address, size), copyinstr(address[, most]).
@@ -489,7 +516,7 @@ std::optional<PredicateWay::Mark> ClauseNeeds::mark_of(Insn in, const Known& kno
   }
   switch (in.op()) {
     case Opcode::Scmp: {
-      const bool are_texts = known.at(in.r1()).is_ours && known.at(in.r2()).is_ours;
+      const bool are_texts = known.at(in.r1()).is_ours_alone() && known.at(in.r2()).is_ours_alone();
       return are_texts ? std::nullopt : std::optional(Mark::Other);
     }
     case Opcode::Ldgs: {

@@ -293,15 +293,32 @@ TEST(RecordNeeds, ALoadOfDsOwnMemoryDoesNot) {
   EXPECT_TRUE(is_deferred(own)) << "elsewhere it is a fault";
 }
 
-TEST(RecordNeeds, AnAddressThatMayBeTheGuestsOnOneWayWaits) {
+TEST(RecordNeeds, AnAddressMayBeTheGuestsOnOneWayAndDsOwnOnTheOther) {
   // r2 = arg0; if (pid != 0) r2 = "abc"; *r2
   Difo choice =
       difo({encode_indexed(Opcode::Ldgs, 0x106, 2), encode_indexed(Opcode::Ldgs, 0x116, 1),
             encode(Opcode::Tst, 1), encode_branch(Opcode::Be, 5),
             encode_indexed(Opcode::Sets, 0, 2), encode(Opcode::Ldub, 2, 0, 3), encode_return(3)});
-  EXPECT_FALSE(is_deferred(choice));
-  choice.text[0] = encode_indexed(Opcode::Sets, 0, 2);
+  EXPECT_EQ(needs_of(choice).loads, std::vector{kernel_load(Base::Argument, 0, 0, 1)});
   EXPECT_TRUE(is_deferred(choice));
+  choice.text[4] = load_builtin(Builtin::Arg1, 2);
+  EXPECT_FALSE(is_deferred(choice)) << "one of two addresses";
+  choice.text[4] = load_builtin(Builtin::Pid, 2);
+  EXPECT_FALSE(is_deferred(choice));
+  choice.text[4] = choice.text[0] = encode_indexed(Opcode::Sets, 0, 2);
+  EXPECT_TRUE(is_deferred(choice));
+  EXPECT_TRUE(needs_of(choice).loads.empty());
+}
+
+TEST(RecordNeeds, APointerThatMayBeReadFromEitherMemoryLeadsNowhere) {
+  // r2 = arg0; if (pid != 0) r2 = "abc"; **(long **)r2
+  Difo choice =
+      difo({load_builtin(Builtin::Arg0, 2), load_builtin(Builtin::Pid, 1), encode(Opcode::Tst, 1),
+            encode_branch(Opcode::Be, 5), encode_indexed(Opcode::Sets, 0, 2),
+            encode(Opcode::Ldx, 2, 0, 3), encode_return(3)});
+  EXPECT_TRUE(is_deferred(choice));
+  choice.text.insert(choice.text.end() - 1, encode(Opcode::Ldx, 3, 0, 3));
+  EXPECT_FALSE(is_deferred(choice));
 }
 
 TEST(RecordNeeds, SubroutinesWaitThatFindTheirMemoryThemselves) {
@@ -317,6 +334,33 @@ TEST(RecordNeeds, SubroutinesWaitThatFindTheirMemoryThemselves) {
   Difo made = call_with(Subroutine::Strlen, push_string(1));
   made.text[0] = load_builtin(Builtin::Execname, 1);
   EXPECT_TRUE(is_deferred(made));
+}
+
+TEST(RecordNeeds, AddressesOfNetworksAndBytesOfAKnownNumberAreRead) {
+  const auto loads_of = [](Subroutine which, std::vector<std::uint32_t> pushes) {
+    std::vector<std::uint32_t> text{load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Pid, 2),
+                                    encode_indexed(Opcode::Setx, 0, 3),
+                                    encode_indexed(Opcode::Sets, 0, 4)};
+    text.insert(text.end(), pushes.begin(), pushes.end());
+    text.insert(text.end(), {call(which, 5), encode_return(0)});
+    Difo made = difo(std::move(text));
+    made.integers = {24};
+    const RecordNeeds needs = needs_of(made);
+    return needs.obstacle ? std::vector<RecordLoad>() : needs.loads;
+  };
+  const auto behind_arg0 = [](std::uint32_t bytes) {
+    return std::vector{kernel_load(Base::Argument, 0, 0, bytes)};
+  };
+  EXPECT_EQ(loads_of(Subroutine::InetNtoa, {push_value(1)}), behind_arg0(4));
+  EXPECT_EQ(loads_of(Subroutine::InetNtoa6, {push_value(1)}), behind_arg0(16));
+  EXPECT_EQ(loads_of(Subroutine::InetNtop, {push_value(2), push_value(1)}), behind_arg0(16));
+  EXPECT_EQ(loads_of(Subroutine::LinkNtop, {push_value(2), push_value(1)}), behind_arg0(20));
+  EXPECT_EQ(loads_of(Subroutine::Bcopy, {push_value(1), push_value(4), push_value(3)}),
+            behind_arg0(24));
+  EXPECT_EQ(loads_of(Subroutine::Memstr, {push_value(1), push_value(2), push_value(3)}),
+            behind_arg0(24));
+  EXPECT_TRUE(loads_of(Subroutine::Bcopy, {push_value(1), push_value(4), push_value(2)}).empty());
+  EXPECT_TRUE(loads_of(Subroutine::Sum32, {push_value(1), push_value(3), push_value(3)}).empty());
 }
 
 TEST(RecordNeeds, NoStringAtAllIsNoMemory) {
