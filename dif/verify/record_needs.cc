@@ -161,17 +161,18 @@ Compared masked(const Value& value, std::optional<std::uint64_t> with) {
 /// To the left by `by` and to the right again is how D narrows a number to fewer bytes.
 Value shifted(Opcode op, const Value& value, std::optional<std::uint64_t> by) {
   const auto* const number = std::get_if<RecordValue>(&value.told);
-  const bool is_narrowing = by == 32u || by == 48u || by == 56u;
+  const std::uint64_t bits = by.value_or(0);
+  const bool is_narrowing = bits == 32 || bits == 48 || bits == 56;
   if (number == nullptr || !is_narrowing || number->mask != UINT64_MAX) return {};
   Value result = value;
   result.address.reset();
   if (op == Opcode::Sll) {
     if (value.shifted != 0) return {};
-    result.shifted = static_cast<unsigned>(*by);
+    result.shifted = static_cast<unsigned>(bits);
     return result;
   }
-  const auto bytes = static_cast<std::uint8_t>(sizeof(std::uint64_t) - *by / 8);
-  if (value.shifted != *by || number->bytes < bytes) return {};
+  const auto bytes = static_cast<std::uint8_t>(sizeof(std::uint64_t) - bits / 8);
+  if (value.shifted != bits || number->bytes < bytes) return {};
   result.shifted = 0;
   result.told = RecordValue{number->source, number->number, bytes, op == Opcode::Sra};
   return result;
