@@ -77,6 +77,7 @@ TEST_F(SubroutineTest, SubstrFollowsItsDocumentedCases) {
   EXPECT_EQ(substr(-6, {}), "abcdef");
   EXPECT_EQ(substr(-20, {}), "abcdef") << "all that lies before the string is cut off";
   EXPECT_EQ(substr(-8, 2), "") << "none of it reaches the string";
+  EXPECT_EQ(substr(-8, 1), "");
   EXPECT_EQ(substr(5, 5), "f");
   EXPECT_EQ(substr(0, 6), "abcdef");
   EXPECT_EQ(substr(0, -5), "a");
