@@ -128,7 +128,9 @@ std::optional<std::uint64_t> largest_of(Opcode op, const Value& left, const Valu
     case Opcode::And:
       if (!a || !b) return a ? a : b;
       return std::min(*a, *b);
-    case Opcode::Add: return a && b && *a <= kLargest - *b ? std::optional(*a + *b) : std::nullopt;
+    case Opcode::Add:
+      if (!a || !b || std::max(*a, *b) > kLargest / 2) return {};
+      return *a + *b;
     case Opcode::Mul:
       if (!a || !b || std::max(*a, *b) > std::numeric_limits<std::int32_t>::max()) return {};
       return *a * *b;
@@ -612,16 +614,22 @@ void ClauseNeeds::add_checks(const Difo& predicate) {
   while (!open.empty()) {
     Way way = std::move(open.back());
     open.pop_back();
-    while (step(way, open)) {
-      if (++steps > kMostSteps || open.size() > kMostWays) return;
-    }
+    while (step(way, open) && ++steps < kMostSteps) continue;
     ways.push_back(std::move(way.way));
-    if (ways.size() > kMostWays) return;
+    if (steps >= kMostSteps || ways.size() + open.size() > kMostWays) {
+      needs_.loads.resize(needs_.predicate_loads);
+      return;
+    }
   }
   needs_.checks = common_checks(ways, true);
   needs_.later_checks = common_checks(ways, false);
+  // On one way an address may be known that on all together has room: that load is a part of
+  // another.
+  needs_.loads.resize(needs_.predicate_loads);
   std::erase_if(needs_.later_checks, [this](const RecordCheck& check) {
-    return std::ranges::find(needs_.checks, check) != needs_.checks.end();
+    const bool is_of_part = check.value.source == RecordValue::Source::Load &&
+                            check.value.number >= needs_.predicate_loads;
+    return is_of_part || std::ranges::find(needs_.checks, check) != needs_.checks.end();
   });
 }
 

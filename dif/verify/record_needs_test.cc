@@ -153,6 +153,14 @@ TEST(RecordNeeds, ASmallNumberMayBeAddedToAnAddress) {
   EXPECT_EQ(loads_at({arg1, by, encode(Opcode::And, 4, 2, 2), encode(Opcode::Sll, 2, 5, 2),
                       encode(Opcode::Sra, 2, 5, 2)}),
             up_to(7));
+  Difo below = difo({arg1, encode_indexed(Opcode::Setx, 0, 4), encode(Opcode::And, 2, 4, 2),
+                     encode_indexed(Opcode::Setx, 1, 4), encode(Opcode::Add, 2, 4, 2),
+                     load_builtin(Builtin::Arg0, 1), encode(Opcode::Add, 1, 2, 3),
+                     encode(Opcode::Ldub, 3, 0, 3), encode_return(3)});
+  below.integers = {7, UINT64_MAX - 5};
+  EXPECT_FALSE(is_deferred(below)) << "7 - 6, or 0 - 6";
+  below.text[4] = encode(Opcode::Add, 4, 2, 2);
+  EXPECT_FALSE(is_deferred(below));
   EXPECT_TRUE(loads_at({arg1}).empty());
   EXPECT_TRUE(loads_at({arg1, by, encode(Opcode::Sra, 2, 5, 2)}).empty()) << "may be below 0";
   EXPECT_TRUE(loads_at({arg1, encode(Opcode::Mul, 2, 4, 2)}).empty());
@@ -474,6 +482,20 @@ TEST(RecordNeeds, APredicateThatMayFaultIsNotJudgedByWhatComesAfterIt) {
   predicate =
       comparing({load_builtin(Builtin::Errno, 5), load_builtin(Builtin::Pid, 1)}, Opcode::Bne, 42);
   EXPECT_TRUE(needs_of_predicate(predicate).later_checks.empty());
+}
+
+TEST(RecordNeeds, AnAddressThatOneWayAloneKnowsIsNotChecked) {
+  // r2 is 7, whatever r5 may be: arg0[r2] == 42
+  Difo predicate = comparing(
+      {load_builtin(Builtin::Arg0, 1), encode_indexed(Opcode::Setx, 1, 5), encode(Opcode::Tst, 5),
+       encode_branch(Opcode::Bne, 6), encode_indexed(Opcode::Setx, 3, 2),
+       encode_branch(Opcode::Ba, 7), encode_indexed(Opcode::Setx, 4, 2),
+       encode(Opcode::Add, 1, 2, 1), encode(Opcode::Ldub, 1, 0, 1)},
+      Opcode::Bne, 42);
+  predicate.integers.insert(predicate.integers.end(), {3, 7});
+  const RecordNeeds needs = needs_of_predicate(predicate);
+  EXPECT_EQ(needs.loads, std::vector{kernel_load(Base::Argument, 0, 0, 8)});
+  EXPECT_TRUE(needs.later_checks.empty());
 }
 
 TEST(RecordNeeds, ANameIsCheckedIfStringsAreLongEnough) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "vmm/base/check.h"
+
 namespace ringside::providers {
 namespace {
 
@@ -273,6 +275,7 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
       const auto word = planned.word_of(source);
       if (word) place = Place{*word, 0, source.bytes(), source.is_signed()};
     } else if (check.value.source == RecordValue::Source::Load) {
+      CHECK(n < loads.size());
       const unsigned first = static_cast<unsigned>(loads[n].at.offset) % kPointerBytes;
       const bool is_in_word = first + loads[n].bytes <= kPointerBytes;
       if (is_in_word) place = Place{words[n], first, loads[n].bytes, check.value.is_signed};

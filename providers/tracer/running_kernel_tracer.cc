@@ -160,6 +160,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::map<GuestVirt, vmm::FetchList> find_recording(const Wants& wants);
   std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
   std::vector<vmm::FetchList> number_lists(std::map<GuestVirt, vmm::FetchList>& recording);
+  static bool drop_checks(std::map<GuestVirt, vmm::FetchList>& recording);
   void let_wait(std::map<GuestVirt, vmm::FetchList>& recording, const vmm::FetchList& list,
                 std::string why);
   Result<void> set_lists(const std::vector<vmm::FetchList>& lists);
@@ -261,8 +262,9 @@ void RunningKernelTracer::Trace::note_waiting(std::string why, std::uint64_t pla
   why_waiting_[std::move(why)] += places;
 }
 
-/// Each list once. There are numbers for SHIM_LISTS - 1: the lists get them that most places share,
-/// and the places of all others wait.
+/// Each list once. There are numbers for SHIM_LISTS - 1. If there are more lists, predicates are
+/// left to the host; then the lists get numbers that most places share, and the places of all
+/// others wait.
 std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   std::vector<std::pair<std::size_t, vmm::FetchList>> counted;
@@ -273,6 +275,7 @@ std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
     const auto found = std::ranges::find_if(counted, is_list);
     found != counted.end() ? void(++found->first) : void(counted.emplace_back(1, list));
   }
+  if (counted.size() >= SHIM_LISTS && drop_checks(recording)) return number_lists(recording);
   std::ranges::stable_sort(counted, std::ranges::greater(),
                            [](const auto& one) { return one.first; });
   std::vector<vmm::FetchList> lists;
@@ -292,14 +295,25 @@ void RunningKernelTracer::Trace::let_wait(std::map<GuestVirt, vmm::FetchList>& r
   note_waiting(std::move(why), std::erase_if(recording, has_it));
 }
 
-/// Tells the guest the lists, and returns them by number. If they do not fit, the places with the
-/// longest list wait, and the rest is tried again.
+/// Leaves all predicates to the host; false where there is none in the guest.
+bool RunningKernelTracer::Trace::drop_checks(std::map<GuestVirt, vmm::FetchList>& recording) {
+  bool any = false;
+  for (auto& place : recording) any |= place.second.drop_checks();
+  return any;
+}
+
+/// Tells the guest the lists, and returns them by number. If they do not fit, predicates are left
+/// to the host; then the places with the longest list wait, and the rest is tried again.
 std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   auto lists = number_lists(recording);
   while (!lists.empty()) {
     const auto told = set_lists(lists);
     if (told) return lists;
+    if (drop_checks(recording)) {
+      lists = number_lists(recording);
+      continue;
+    }
     const bool is_size = told.error().code == ErrorCode::Limit;
     const auto longest = std::ranges::max_element(lists, {}, &vmm::FetchList::least_record_bytes);
     let_wait(recording, is_size ? *longest : lists.back(), told.error().message);

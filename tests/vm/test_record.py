@@ -184,6 +184,35 @@ class Started(unittest.TestCase):
                     self.assertEqual((counts["size"], counts["got"]), (str(ALL), str(ALL)))
                     self.assertGreaterEqual(int(counts["wrong"]), WRITES)
 
+    def test_indices_print_the_same_both_ways(self):
+        for clause in ('/ *(unsigned char *)(arg0 + ((pid == 1 ? 0 : 0) ? 3 : 13)) != 256 && execname == "workload"'
+                       ' && arg2 == 100/ { @n = count(); }',
+                       '/execname == "workload" && arg2 == 100/ {'
+                       ' @n = sum(*(unsigned char *)(arg0 + 16 + ((arg2 & 7) + -6)) < 256); }',
+                       '/execname == "workload" && arg2 == 100/ {'
+                       ' @n = sum(curthread->comm[arg2 & 7] == "workload"[arg2 & 7]); }'):
+            program = f'fbt::vfs_read:entry {clause} ERROR {{ @w = count(); }}' \
+                      ' END { printa("<in> %@d\\n", @n); printa("<wrong> %@d\\n", @w); }'
+            for record in ("no", "auto"):
+                with self.subTest(clause, record=record):
+                    outcome = self.trace(program, "debian-6.12", 1, "-x", f"record={record}",
+                                         command="workload --reads 200 --read-size 100")
+                    self.assertEqual(self.printed(outcome).strip(), "<in> 200")
+
+    def test_more_predicates_than_lists_are_left_to_the_host(self):
+        few = [f"fbt::{name}:entry" for name in ("vfs_read", "vfs_write", "ksys_read", "ksys_write")]
+        many = "\n".join(f"fbt::{letter}*_{end}:entry /pid == -{number}/ {{ @none = count(); }}"
+                         for number, (letter, end) in enumerate(
+                             ((letter, end) for letter in "abcdefghilmnprstuvw"
+                              for end in ("read", "write", "open", "release", "get", "put", "init")), 2))
+        program = many + "".join(f'{probe} /execname == "workload"/ {{ @n[probefunc] = count(); }}'
+                                 for probe in few)
+        program += ' END { printa("<in> %s %@d\\n", @n); printa("<none> %@d\\n", @none); }'
+        outcome = self.trace(program, "debian-6.12", 1, "-x", "record=yes", "-Z", command=WORK)
+        self.assertIn(f"<in> vfs_read {ALL}\n", outcome.stdout)
+        self.assertNotIn("<none>", outcome.stdout)
+        self.assertEqual(left_out(outcome), 0)
+
     def test_stacks_are_whole(self):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
             with self.subTest(image, cpus=cpus):

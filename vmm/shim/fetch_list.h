@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "guest-shim/mailbox_abi.h"
@@ -74,6 +75,8 @@ class FetchList {
   bool empty() const { return loads_.empty() && checks_.empty() && !has_stack_; }
   /// Judged once the loads so far are done. False where there is no room for it.
   bool add_check(const FetchCheck& check);
+  /// Takes all checks out: all traps are recorded. Returns whether there were any.
+  bool drop_checks() { return !std::exchange(checks_, {}).empty(); }
   struct PlacedCheck {
     FetchCheck check;
     std::size_t loads = 0;  // before it

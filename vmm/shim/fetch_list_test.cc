@@ -91,6 +91,10 @@ TEST(FetchList, HasOnlySoManyChecks) {
   FetchList list;
   for (std::size_t n = 0; n < FetchList::kMostChecks; ++n)
     EXPECT_TRUE(list.add_check(FetchCheck{}));
+  EXPECT_TRUE(list.drop_checks());
+  EXPECT_TRUE(list.empty());
+  EXPECT_FALSE(list.drop_checks());
+  for (std::size_t n = 0; n < FetchList::kMostChecks; ++n) list.add_check(FetchCheck{});
   EXPECT_FALSE(list.add_check(FetchCheck{.relation = FetchCheck::Relation::LessUnsigned}));
 }
 
