@@ -81,6 +81,17 @@ TEST_P(Remains, AreFoundWithAllThatTheyHold) {
   EXPECT_EQ(code[0], std::byte{0x55});
 }
 
+TEST_P(Remains, MayLieWhereTheKernelsRegionBegins) {
+  const GuestVirt home(header().base);
+  facts_.image_region_start = home;
+  const auto found = find();
+  EXPECT_TRUE(found && *found) << found.error().message;
+
+  facts_.image_region_start = home.wrapping_add(1);
+  const auto below = find();
+  EXPECT_FALSE(below && *below) << "not all of it is in the region";
+}
+
 TEST_P(Remains, TellOfEntriesThatWereTakenOut) {
   const shim_header before = header();
   const std::uint64_t table = before.table - before.base;
