@@ -255,14 +255,12 @@ void Engine::mute_error_probe() {
 RecordNeeds Engine::record_needs(ProbeId probe) {
   const Enablings& enablings = state_->firings.enablings;
   const auto needs_at = [this, &enablings](const EnabledProbe* enabled) {
-    RecordNeeds needs;
-    if (enabled == nullptr) return needs;
-    bool is_first = true;
-    for (const std::uint32_t index : enabled->ecbs) {
-      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(index));
-      std::exchange(is_first, false) ? void(needs = of_clause) : void(needs |= of_clause);
+    std::optional<RecordNeeds> needs;
+    for (std::size_t n = 0; enabled != nullptr && n < enabled->ecbs.size(); ++n) {
+      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(enabled->ecbs[n]));
+      needs ? void(*needs |= of_clause) : void(needs = of_clause);
     }
-    return needs;
+    return needs.value_or(RecordNeeds());
   };
   RecordNeeds needs = needs_at(enablings.find(probe));
   // The arguments of ERROR describe the fault, which is known later only.
@@ -272,12 +270,8 @@ RecordNeeds Engine::record_needs(ProbeId probe) {
     return load.at.base == RecordAddress::Base::Argument;
   });
   if (follows_argument) of_error.obstacle = "ERROR looks at the memory that its arguments name";
-  // ERROR fires inside of them, so their checks are all that count.
-  RecordNeeds both = needs;
-  both |= of_error;
-  both.checks = std::move(needs.checks);
-  both.later_checks = std::move(needs.later_checks);
-  return both;
+  needs.add_looks(of_error);
+  return needs;
 }
 
 void Engine::set_end_probe(ProbeId probe) {

@@ -90,14 +90,6 @@ Result<std::uint64_t, Fault> Evaluator::interpret(const Difo& difo) {
   return result;
 }
 
-void Evaluator::compare(std::uint64_t a, std::uint64_t b) {
-  const std::uint64_t difference = a - b;
-  cc_ = {.negative = static_cast<std::int64_t>(difference) < 0,
-         .zero = a == b,
-         .overflow = static_cast<std::int64_t>((a ^ b) & (a ^ difference)) < 0,
-         .carry = a < b};
-}
-
 /// A null pointer compares as the empty string.
 Result<int, Fault> Evaluator::order_strings(std::uint64_t a, std::uint64_t b) {
   memory_.release_staging();
@@ -105,24 +97,6 @@ Result<int, Fault> Evaluator::order_strings(std::uint64_t a, std::uint64_t b) {
   if (a != 0) left = TRY(memory_.another_string(a, memory_.string_size()));
   if (b != 0) right = TRY(memory_.another_string(b, memory_.string_size()));
   return left.compare(right);
-}
-
-bool Evaluator::takes_branch(Opcode op) const {
-  const bool less = cc_.negative != cc_.overflow;
-  switch (op) {
-    case Opcode::Ba: return true;
-    case Opcode::Be: return cc_.zero;
-    case Opcode::Bne: return !cc_.zero;
-    case Opcode::Bg: return !cc_.zero && !less;
-    case Opcode::Bgu: return !cc_.carry && !cc_.zero;
-    case Opcode::Bge: return !less;
-    case Opcode::Bgeu: return !cc_.carry;
-    case Opcode::Bl: return less;
-    case Opcode::Blu: return cc_.carry;
-    case Opcode::Ble: return cc_.zero || less;
-    case Opcode::Bleu: return cc_.carry || cc_.zero;
-    default: return false;  // only branches are asked about
-  }
 }
 
 template <class T>
@@ -233,8 +207,8 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Urem: d = TRY(remainder(a, b)); break;
       case Opcode::Not: d = ~a; break;
       case Opcode::Mov: d = a; break;
-      case Opcode::Cmp: compare(a, b); break;
-      case Opcode::Tst: compare(a, 0); break;
+      case Opcode::Cmp: cc_ = compare(a, b); break;
+      case Opcode::Tst: cc_ = compare(a, 0); break;
       case Opcode::Scmp: {
         const int order = TRY(order_strings(a, b));
         cc_ = {.negative = order < 0, .zero = order == 0};
@@ -251,7 +225,7 @@ Result<std::uint64_t, Fault> Evaluator::run(const Difo& difo) {
       case Opcode::Blu:
       case Opcode::Ble:
       case Opcode::Bleu:
-        if (takes_branch(op)) pc = in.label() - std::size_t{1};
+        if (takes_branch(op, cc_)) pc = in.label() - std::size_t{1};
         break;
       case Opcode::Ldsb:
       case Opcode::Ldsh:

@@ -90,11 +90,6 @@ class Evaluator {
   BuiltinVariables& builtins() { return builtins_; }
 
  private:
-  /// The result of a compare or test, for the branches after it.
-  struct ConditionCodes {
-    bool negative = false, zero = false, overflow = false, carry = false;
-  };
-
   Result<std::uint64_t, Fault> interpret(const Difo& difo);
   Result<std::uint64_t, Fault> run(const Difo& difo);
   Result<std::uint64_t, Fault> result_of(NativeAnswer answer) const {
@@ -109,8 +104,6 @@ class Evaluator {
   }
   template <Opcode kOp>
   static NativeAnswer call(RunState& run, std::uint64_t a, std::uint64_t b, std::uint64_t c);
-  bool takes_branch(Opcode op) const;
-  void compare(std::uint64_t a, std::uint64_t b);
   Result<int, Fault> order_strings(std::uint64_t a, std::uint64_t b);
   template <class T>
   Result<std::uint64_t, Fault> load(std::uint64_t at);

@@ -60,29 +60,6 @@ x86::CondCode condition_of(Opcode op) {
   }
 }
 
-struct LoadSize {
-  std::uint32_t bytes;
-  bool is_signed;
-};
-
-LoadSize load_size(Opcode op) {
-  switch (op) {
-    case Opcode::Ldsb:
-    case Opcode::Uldsb: return {1, true};
-    case Opcode::Ldsh:
-    case Opcode::Uldsh: return {2, true};
-    case Opcode::Ldsw:
-    case Opcode::Uldsw: return {4, true};
-    case Opcode::Ldub:
-    case Opcode::Uldub: return {1, false};
-    case Opcode::Lduh:
-    case Opcode::Ulduh: return {2, false};
-    case Opcode::Lduw:
-    case Opcode::Ulduw: return {4, false};
-    default: return {8, false};  // ldx, uldx
-  }
-}
-
 }  // namespace
 
 const x86::Gp& NativeEmitter::rd() const {
@@ -353,7 +330,7 @@ void NativeEmitter::emit_cached_load(std::size_t cache) {
   const asmjit::Label slowly = fault(), back = code_.newLabel();
   asides_.back().back = back;
   const x86::Gp& at = value(in_.r1(), x86::rdi);
-  const std::uint32_t size = load_size(in_.op()).bytes;
+  const std::uint32_t size = loaded_bytes(in_.op());
   if (cache == offsetof(RunState, kernel)) {
     code_.mov(x86::rcx, at);
     code_.shr(x86::rcx, 56);
@@ -386,14 +363,15 @@ void NativeEmitter::emit_cached_load(std::size_t cache) {
 }
 
 void NativeEmitter::emit_value_at(const x86::Mem& at) {
-  const LoadSize size = load_size(in_.op());
-  if (size.bytes == 8) {
+  const unsigned bytes = loaded_bytes(in_.op());
+  const bool is_signed = loads_signed(in_.op());
+  if (bytes == 8) {
     code_.mov(rd(), at);
-  } else if (size.bytes == 4 && size.is_signed) {
+  } else if (bytes == 4 && is_signed) {
     code_.movsxd(rd(), at);
-  } else if (size.bytes == 4) {
+  } else if (bytes == 4) {
     code_.mov(rd().r32(), at);
-  } else if (size.is_signed) {
+  } else if (is_signed) {
     code_.movsx(rd(), at);
   } else {
     code_.movzx(rd().r32(), at);

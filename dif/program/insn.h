@@ -28,6 +28,35 @@ constexpr bool is_branch(Opcode op) {
   return op >= Opcode::Ba && op <= Opcode::Bleu;
 }
 
+/// The result of a compare or test, for the branches after it.
+struct ConditionCodes {
+  bool negative = false, zero = false, overflow = false, carry = false;
+};
+constexpr ConditionCodes compare(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t difference = a - b;
+  return {.negative = static_cast<std::int64_t>(difference) < 0,
+          .zero = a == b,
+          .overflow = static_cast<std::int64_t>((a ^ b) & (a ^ difference)) < 0,
+          .carry = a < b};
+}
+constexpr bool takes_branch(Opcode op, const ConditionCodes& codes) {
+  const bool less = codes.negative != codes.overflow;
+  switch (op) {
+    case Opcode::Ba: return true;
+    case Opcode::Be: return codes.zero;
+    case Opcode::Bne: return !codes.zero;
+    case Opcode::Bg: return !codes.zero && !less;
+    case Opcode::Bgu: return !codes.carry && !codes.zero;
+    case Opcode::Bge: return !less;
+    case Opcode::Bgeu: return !codes.carry;
+    case Opcode::Bl: return less;
+    case Opcode::Blu: return codes.carry;
+    case Opcode::Ble: return codes.zero || less;
+    case Opcode::Bleu: return codes.carry || codes.zero;
+    default: return false;  // only branches are asked about
+  }
+}
+
 /// Where a load of memory may look.
 enum class LoadedMemory : std::uint8_t {
   Guest,  // the guest's kernel, or D's own memory, as the address says

@@ -77,24 +77,6 @@ std::vector<RecordCheck> checks_of_texts(Opcode branch, bool taken, const Record
 
 }  // namespace
 
-bool is_taken(Opcode branch, std::uint64_t left, std::uint64_t right) {
-  const auto a = static_cast<std::int64_t>(left), b = static_cast<std::int64_t>(right);
-  switch (branch) {
-    case Opcode::Ba: return true;
-    case Opcode::Be: return left == right;
-    case Opcode::Bne: return left != right;
-    case Opcode::Bg: return a > b;
-    case Opcode::Bge: return a >= b;
-    case Opcode::Bl: return a < b;
-    case Opcode::Ble: return a <= b;
-    case Opcode::Bgu: return left > right;
-    case Opcode::Bgeu: return left >= right;
-    case Opcode::Blu: return left < right;
-    case Opcode::Bleu: return left <= right;
-    default: return false;
-  }
-}
-
 std::vector<RecordCheck> checks_after(Opcode branch, bool taken, const Compared& left,
                                       const Compared& right) {
   if (!std::holds_alternative<RecordValue>(left)) {
@@ -112,6 +94,12 @@ std::vector<RecordCheck> checks_after(Opcode branch, bool taken, const Compared&
   return checks;
 }
 
+void keep_common(std::vector<RecordCheck>& checks, std::span<const RecordCheck> others) {
+  std::erase_if(checks, [others](const RecordCheck& one) {
+    return std::ranges::find(others, one) == others.end();
+  });
+}
+
 std::vector<RecordCheck> common_checks(std::span<const PredicateWay> ways, bool looks_fail) {
   std::optional<std::vector<RecordCheck>> common;
   for (const PredicateWay& way : ways) {
@@ -127,9 +115,7 @@ std::vector<RecordCheck> common_checks(std::span<const PredicateWay> ways, bool 
     if (!common) {
       common = std::move(checks);
     } else {
-      std::erase_if(*common, [&checks](const RecordCheck& one) {
-        return std::ranges::find(checks, one) == checks.end();
-      });
+      keep_common(*common, checks);
     }
   }
   return common.value_or(std::vector<RecordCheck>());

@@ -57,8 +57,6 @@ struct RecordCheck {
 /// string constant.
 using Compared = std::variant<std::monostate, std::uint64_t, RecordValue, std::string_view>;
 
-/// Whether the branch is taken after a comparison of two constants.
-bool is_taken(Opcode branch, std::uint64_t left, std::uint64_t right);
 /// The checks that hold if the branch is taken after a comparison of both sides, or if it is not.
 /// Empty where no check can tell. Strings: a constant of at most 15 bytes, and execname, which is
 /// RecordValue::Source::Name.
@@ -75,6 +73,8 @@ struct PredicateWay {
   bool is_true = false;  // or may be
 };
 
+/// Leaves those of `checks` that are among `others`, too.
+void keep_common(std::vector<RecordCheck>& checks, std::span<const RecordCheck> others);
 /// The checks of all ways to "true". `looks_fail`: only those that come before any look.
 std::vector<RecordCheck> common_checks(std::span<const PredicateWay> ways, bool looks_fail);
 

@@ -21,6 +21,9 @@ constexpr std::array kBranches = {Opcode::Be,  Opcode::Bne, Opcode::Bl,  Opcode:
 constexpr std::uint64_t kNumbers[] = {
     0, 1, 5, UINT64_MAX, UINT64_MAX - 1, 1ULL << 63, (1ULL << 63) - 1, (1ULL << 63) + 1};
 
+bool is_taken(Opcode branch, std::uint64_t left, std::uint64_t right) {
+  return takes_branch(branch, compare(left, right));
+}
 RecordCheck check_of(std::uint16_t argument) {
   return {{Source::Argument, argument}, Relation::Equal, false, 7};
 }

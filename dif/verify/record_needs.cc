@@ -49,7 +49,6 @@ struct Value {
   static Value of(std::uint64_t constant) {
     return {.address = RecordAddress{Base::Constant, 0, static_cast<std::int64_t>(constant)}};
   }
-  static Value of(const RecordValue& number) { return {.told = number}; }
   Compared compared() const {
     if (const auto number = constant()) return *number;
     return shifted == 0 ? told : Compared();
@@ -251,6 +250,7 @@ class ClauseNeeds {
     Compared left, right;  // of the last comparison
     PredicateWay way;
   };
+  std::vector<PredicateWay> find_ways();
   bool step(Way& way, std::vector<Way>& others);
   void branch(Way& way, Insn in, std::vector<Way>& others) const;
   std::optional<PredicateWay::Mark> mark_of(Insn in, const Known& known) const;
@@ -558,16 +558,17 @@ std::optional<PredicateWay::Mark> ClauseNeeds::mark_of(Insn in, const Known& kno
 void ClauseNeeds::branch(Way& way, Insn in, std::vector<Way>& others) const {
   const auto* const left = std::get_if<std::uint64_t>(&way.left);
   const auto* const right = std::get_if<std::uint64_t>(&way.right);
-  const bool is_decided = in.op() == Opcode::Ba || (left != nullptr && right != nullptr);
-  const bool taken = in.op() == Opcode::Ba || (is_decided && is_taken(in.op(), *left, *right));
+  std::optional<bool> taken;  // empty: it is not known
+  if (in.op() == Opcode::Ba) taken = true;
+  if (left != nullptr && right != nullptr) taken = takes_branch(in.op(), compare(*left, *right));
   const auto go = [&](Way& one, bool is_taken_there) {
     for (const RecordCheck& check : checks_after(in.op(), is_taken_there, way.left, way.right)) {
       one.way.steps.emplace_back(check);
     }
     one.at = is_taken_there ? in.label() : one.at + 1;
   };
-  if (is_decided) {
-    way.at = taken ? in.label() : way.at + 1;
+  if (taken) {
+    way.at = *taken ? in.label() : way.at + 1;
     return;
   }
   others.push_back(way);
@@ -603,11 +604,9 @@ bool ClauseNeeds::step(Way& way, std::vector<Way>& others) {
   return true;
 }
 
-void ClauseNeeds::add_checks(const Difo& predicate) {
+/// All ways through the object; none if there are too many.
+std::vector<PredicateWay> ClauseNeeds::find_ways() {
   constexpr std::size_t kMostWays = 64, kMostSteps = 4096;  // of all ways
-  needs_.predicate_arguments = needs_.arguments;
-  needs_.predicate_loads = needs_.loads.size();
-  difo_ = &predicate;
   std::vector<PredicateWay> ways;
   std::vector<Way> open(1);
   std::size_t steps = 0;
@@ -616,11 +615,16 @@ void ClauseNeeds::add_checks(const Difo& predicate) {
     open.pop_back();
     while (step(way, open) && ++steps < kMostSteps) continue;
     ways.push_back(std::move(way.way));
-    if (steps >= kMostSteps || ways.size() + open.size() > kMostWays) {
-      needs_.loads.resize(needs_.predicate_loads);
-      return;
-    }
+    if (steps >= kMostSteps || ways.size() + open.size() > kMostWays) return {};
   }
+  return ways;
+}
+
+void ClauseNeeds::add_checks(const Difo& predicate) {
+  needs_.predicate_arguments = needs_.arguments;
+  needs_.predicate_loads = needs_.loads.size();
+  difo_ = &predicate;
+  const auto ways = find_ways();
   needs_.checks = common_checks(ways, true);
   needs_.later_checks = common_checks(ways, false);
   // On one way an address may be known that on all together has room: that load is a part of
@@ -651,16 +655,24 @@ std::optional<std::string> obstacle_of(const Action& action) {
   return dumps_memory(action.kind) ? std::optional(of_action(action, kReads)) : std::nullopt;
 }
 
-void keep_common(std::vector<RecordCheck>& checks, const std::vector<RecordCheck>& others) {
-  std::erase_if(checks, [&others](const RecordCheck& one) {
-    return std::ranges::find(others, one) == others.end();
-  });
-}
-
 }  // namespace
 
-/// Loads that are based on others of `other` are based on the same ones here.
+/// Both predicates have to look at the same for a later check, so that no look of one of them comes
+/// after it.
 RecordNeeds& RecordNeeds::operator|=(const RecordNeeds& other) {
+  const auto looks = [](const RecordNeeds& needs) {
+    return std::span(needs.loads).first(needs.predicate_loads);
+  };
+  const bool look_alike = predicate_arguments == other.predicate_arguments &&
+                          std::ranges::equal(looks(*this), looks(other));
+  keep_common(checks, other.checks);
+  keep_common(later_checks, look_alike ? other.later_checks : std::vector<RecordCheck>());
+  add_looks(other);
+  return *this;
+}
+
+/// Loads that are based on others of `other` are based on the same ones here.
+void RecordNeeds::add_looks(const RecordNeeds& other) {
   arguments |= other.arguments;
   error_number |= other.error_number;
   stack |= other.stack;
@@ -672,15 +684,7 @@ RecordNeeds& RecordNeeds::operator|=(const RecordNeeds& other) {
     if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
     numbers.push_back(add(load));
   }
-  keep_common(checks, other.checks);
-  // Both predicates have to look at the same, so that no look of one of them comes later.
-  const bool look_alike = predicate_arguments == other.predicate_arguments &&
-                          predicate_loads == other.predicate_loads &&
-                          std::ranges::is_sorted(std::span(numbers).first(predicate_loads)) &&
-                          (predicate_loads == 0 || numbers[predicate_loads - 1] < predicate_loads);
-  keep_common(later_checks, look_alike ? other.later_checks : std::vector<RecordCheck>());
   if (!obstacle) obstacle = other.obstacle;
-  return *this;
 }
 
 std::uint16_t RecordNeeds::add(const RecordLoad& load) {

@@ -239,13 +239,12 @@ FetchCheck check_at(const Place& place, const RecordCheck& check) {
 
 /// Checks that hold wherever a clause of any of the probes does something.
 void add_checks_of_task(Planned& planned, std::span<const PlacedProbe> probes) {
-  for (const RecordCheck& check : probes.front().needs.checks) {
-    const bool is_common = std::ranges::all_of(probes, [&check](const PlacedProbe& probe) {
-      return std::ranges::find(probe.needs.checks, check) != probe.needs.checks.end();
-    });
+  std::vector<RecordCheck> common = probes.front().needs.checks;
+  for (const PlacedProbe& probe : probes) dif::keep_common(common, probe.needs.checks);
+  for (const RecordCheck& check : common) {
     const auto place = place_in_task(check.value);
     const auto narrow = place ? narrowed(*place, check.value) : std::nullopt;
-    if (is_common && narrow) planned.add_check(check_at(*narrow, check));
+    if (narrow) planned.add_check(check_at(*narrow, check));
   }
 }
 

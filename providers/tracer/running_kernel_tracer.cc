@@ -154,7 +154,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   void make_handlers(vmm::TrapSink& sink);
   std::optional<std::string> why_waits(GuestVirt at, std::span<const PlacedProbe> probes,
-                                       vmm::FetchList& list) const;
+                                       const KernelOffsets& kernel, vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
   void note_waiting(std::string why, std::uint64_t places = 1);
   std::map<GuestVirt, vmm::FetchList> find_recording(const Wants& wants);
@@ -227,17 +227,18 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
 
 /// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
 std::optional<std::string> RunningKernelTracer::Trace::why_waits(
-    GuestVirt at, std::span<const PlacedProbe> probes, vmm::FetchList& list) const {
+    GuestVirt at, std::span<const PlacedProbe> probes, const KernelOffsets& kernel,
+    vmm::FetchList& list) const {
   const auto& kexec_site = tracer_.table_.kexec_site();
   const bool is_ours =
       !handlers_->watches_at(at).empty() || (kexec_site && *kexec_site && **kexec_site == at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  const KernelOffsets kernel{tracer_.kernel_.layout(), ThreadClock::run_queues(tracer_.kernel_)};
   return plan_fetch(list, probes, kernel);
 }
 
 /// By address; all that stand at one record, or all wait.
 std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(const Wants& wants) {
+  const KernelOffsets kernel{tracer_.kernel_.layout(), ThreadClock::run_queues(tracer_.kernel_)};
   std::map<GuestVirt, std::vector<const Binding*>> places;
   for (const auto& one : first_.added) places[one.at].push_back(&one.binding);
   std::map<GuestVirt, vmm::FetchList> recording;
@@ -248,7 +249,7 @@ std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(c
       probes.push_back({binding, wants.record_needs(binding->probe)});
     }
     vmm::FetchList list;
-    if (auto why = why_waits(at, probes, list)) {
+    if (auto why = why_waits(at, probes, kernel, list)) {
       note_waiting(std::move(*why));
     } else {
       recording.emplace(at, std::move(list));
