@@ -102,11 +102,12 @@
 #define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
 #define SHIM_LOAD_STACK \
   SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
-#define SHIM_LOAD_CHECK SHIM_U(0x2000) /* no load, but a struct shim_check, with what follows */
-#define SHIM_CHECK_NEGATED SHIM_U(1)   /* holds if the comparison is false */
-#define SHIM_CHECK_LESS SHIM_U(2)      /* signed; without it and the next: equal */
-#define SHIM_CHECK_BELOW SHIM_U(4)     /* unsigned */
-#define SHIM_CHECK_SIGNED SHIM_U(8)    /* the shift to the right keeps the sign */
+#define SHIM_LOAD_CHECK \
+  SHIM_U(0x2000) /* not a load, but a struct shim_check, which compares as these bits say: */
+#define SHIM_CHECK_NEGATED SHIM_U(1) /* holds if the comparison is false */
+#define SHIM_CHECK_LESS SHIM_U(2)    /* signed; without it and the next: equal */
+#define SHIM_CHECK_BELOW SHIM_U(4)   /* unsigned */
+#define SHIM_CHECK_SIGNED SHIM_U(8)  /* the shift to the right keeps the sign */
 
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.

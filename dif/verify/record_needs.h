@@ -74,7 +74,8 @@ struct RecordNeeds {
   bool operator==(const RecordNeeds&) const = default;
   /// Of both: a check remains if both have it.
   RecordNeeds& operator|=(const RecordNeeds& other);
-  /// Of both, but the checks stay: for clauses that run only inside of these.
+  /// Adds what other clauses look at, which run only while these do, as those of ERROR. The checks
+  /// stay as they are.
   void add_looks(const RecordNeeds& other);
   /// Adds a load, unless it is there; returns its number.
   std::uint16_t add(const RecordLoad& load);

@@ -186,18 +186,30 @@ struct NothingReplaced final : OriginalText::ReplacedText {
   std::span<const std::byte> below(GuestVirt) const override { return {}; }
 };
 
-TEST_F(TrapPoints, AreLookedUpWithFewCopiesOfMemory) {
-  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
-  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
+/// Text that is read by copies, which are counted.
+struct CopiedText {
+  CopiedText(FakeMachine& machine, FakeKernel& kernel)
+      : bytes(std::make_shared<CountedBytes>(machine.memory())),
+        memory(vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}})),
+        text(memory, none, kernel) {}
+
+  const std::shared_ptr<CountedBytes> bytes;
+  const vmm::GuestMemory memory;
   const NothingReplaced none;
-  ProbedText text(memory, none, kernel_);
+  ProbedText text;
+};
+
+TEST_F(TrapPoints, AreLookedUpWithFewCopiesOfMemory) {
+  CopiedText copied(machine_, kernel_);
+  ProbedText& text = copied.text;
+  CountedBytes& bytes = *copied.bytes;
   const auto copies_of_examining = [&] {
-    const unsigned before = bytes->copies;
+    const unsigned before = bytes.copies;
     for (int n = 0; n < 100; ++n) {
       EXPECT_TRUE(text.examine(at(0x00d), Policy::Normal));
       EXPECT_TRUE(text.examine(at(0x106), Policy::Normal));
     }
-    return bytes->copies - before;
+    return bytes.copies - before;
   };
 
   text.look_again();
@@ -209,22 +221,21 @@ TEST_F(TrapPoints, AreLookedUpWithFewCopiesOfMemory) {
 /// While the kernel rewrites a jump label, an int3 of its own stands there.
 TEST_F(TrapPoints, AreLookedUpOnceTheGuestIsDoneWithAPlaceThatItPatches) {
   kernel_.patched = {{at(0x100), 5, "jump label"}};
-  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
-  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
-  const NothingReplaced none;
-  ProbedText text(memory, none, kernel_);
+  CopiedText copied(machine_, kernel_);
+  ProbedText& text = copied.text;
+  CountedBytes& bytes = *copied.bytes;
   for (const bool by_copies : {true, false}) {
     machine_.put(0x100, code({0xcc}));
     text.look_again();
     if (!by_copies) text.drop_copies();
     unsigned copies = 0;
-    bytes->on_copy = [&] {
+    bytes.on_copy = [&] {
       if (++copies == 12) machine_.put(0x100, code({0x0f}));
     };
 
     const auto first = load<std::byte>(text.original(), at(0x100));
 
-    bytes->on_copy = nullptr;
+    bytes.on_copy = nullptr;
     EXPECT_EQ(first, std::byte{0x0f}) << by_copies;
     EXPECT_GE(copies, 12u);
   }
@@ -232,20 +243,19 @@ TEST_F(TrapPoints, AreLookedUpOnceTheGuestIsDoneWithAPlaceThatItPatches) {
 
 TEST_F(TrapPoints, AreLookedUpAtOnceBeforeAPlaceThatTheGuestPatches) {
   kernel_.patched = {{at(0x100), 5, "jump label"}};
-  const auto bytes = std::make_shared<CountedBytes>(machine_.memory());
-  const auto memory = vmm::GuestMemory::by_copies({{GuestPhys(0), kRam, bytes, 0}});
-  const NothingReplaced none;
-  ProbedText text(memory, none, kernel_);
+  CopiedText copied(machine_, kernel_);
+  ProbedText& text = copied.text;
+  CountedBytes& bytes = *copied.bytes;
   text.look_again();
   text.drop_copies();
   std::array<std::byte, 5> out;
   out.fill(arch::kBreakpoint);
   ASSERT_TRUE(text.original().read(at(0x0fb), std::span(out).first(4)));
-  const unsigned before = bytes->copies;
+  const unsigned before = bytes.copies;
 
   ASSERT_TRUE(text.original().read(at(0x0fc), std::span(out).first(4)));
 
-  EXPECT_LT(bytes->copies - before, 12u) << "as many as one look takes";
+  EXPECT_LT(bytes.copies - before, 12u) << "as many as one look takes";
 }
 
 TEST_F(TrapPoints, StandOnNoKprobeNorRightBehindOne) {

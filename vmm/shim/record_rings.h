@@ -32,7 +32,7 @@ class RecordRings {
   struct Counters {
     std::uint64_t records = 0;   // that the guest has written
     std::uint64_t dropped = 0;   // traps that found their ring full
-    std::uint64_t unwanted = 0;  // traps of which a check of their list did not hold
+    std::uint64_t unwanted = 0;  // traps that had no record, as a check did not hold
     std::uint64_t late = 0;      // that found the shim not active
     std::uint64_t rejected = 0;  // records that are none of ours
   };
