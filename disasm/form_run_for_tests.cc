@@ -27,6 +27,7 @@ constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kData = 0x2000, kOperand
                       kStack = 0x4000, kStackPointer = 0x4800, kEnd = 0x5000, kSlot = 0x6000,
                       kSize = 0x8000;
 constexpr std::uint64_t kStatusFlags = 0x8d5, kSaneFlags = 0x202;
+constexpr std::uint16_t kX87Control = 0x37f;  // FCW after a reset, the first word of XSAVE's area
 constexpr unsigned kRsp = 4;
 
 sigjmp_buf back;
@@ -47,6 +48,23 @@ void on_signal(int number, siginfo_t* info, void* context) {
   signal_address = reinterpret_cast<std::uint64_t>(info->si_addr);
   signal_number = number;
   siglongjmp(back, 1);
+}
+
+/// What XSAVE has left, less what depends on when the kernel switched to another task: which
+/// features it takes for as after a reset, whose registers it leaves out then. And less where the
+/// last instruction of x87 lay.
+std::vector<std::byte> vectors_out() {
+  constexpr std::size_t kLastX87 = 8, kLastX87End = 24;
+  constexpr std::byte kX87{1};
+  auto vectors = std::vector(native_run_vectors_out.begin(), native_run_vectors_out.end());
+  const bool is_x87_left_out = (vectors[kVectorFeatures] & kX87) == std::byte{0};
+  if (is_x87_left_out) std::memcpy(vectors.data(), &kX87Control, sizeof kX87Control);
+  const auto clear = [&vectors](std::size_t begin, std::size_t end) {
+    std::fill(vectors.begin() + begin, vectors.begin() + end, std::byte{0});
+  };
+  clear(kLastX87, kLastX87End);
+  clear(kVectorFeatures, kVectorFeatures + sizeof(std::uint64_t));
+  return vectors;
 }
 
 struct Observation {
@@ -148,10 +166,9 @@ struct FormRunner::State {
   }
   /// x87 and SSE as after a reset, but with numbers in the registers of SSE.
   static void fill_vectors() {
-    constexpr std::size_t kControlWord = 0, kXmm = 160, kXmmEnd = 416;
+    constexpr std::size_t kXmm = 160, kXmmEnd = 416;
     native_run_vectors_in.fill(std::byte{0});
-    const std::uint16_t control = 0x37f;
-    std::memcpy(native_run_vectors_in.data() + kControlWord, &control, sizeof control);
+    std::memcpy(native_run_vectors_in.data(), &kX87Control, sizeof kX87Control);
     for (std::size_t n = kXmm; n < kXmmEnd; ++n) {
       native_run_vectors_in.at(n) = static_cast<std::byte>(n * 7 + 3);
     }
@@ -266,9 +283,7 @@ Observation FormRunner::State::run_at(std::size_t offset, const RegisterFile& in
   } else {
     std::ranges::copy(native_run_out, out.registers.begin());
     out.where = native_run_where;
-    out.vectors = {native_run_vectors_out.begin(), native_run_vectors_out.end()};
-    // Where the last instruction of x87 lay.
-    std::fill(out.vectors.begin() + 8, out.vectors.begin() + 24, std::byte{0});
+    out.vectors = vectors_out();
   }
   const auto memory = arena.subspan(kData, kEnd - kData);
   out.memory = {memory.begin(), memory.end()};

@@ -481,9 +481,10 @@ def main():
     if options.qemu:
         os.environ["RINGSIDE_QEMU"] = options.qemu
     if options.ci:
-        os.environ["RINGSIDE_QUICK"] = "1"
         options.core |= not has_processors()
         options.minutes = min(options.minutes, CI_MINUTES if has_processors() else CORE_MINUTES)
+    if options.ci or options.core:
+        os.environ["RINGSIDE_QUICK"] = "1"
     retries = Retries(options.retries or (RETRIES if options.ci or options.nightly or options.core else 0))
     build = pathlib.Path(os.environ.get("RINGSIDE_BUILD", ROOT / "build"))
     until = begin + 60 * options.minutes
