@@ -208,6 +208,7 @@ class ClauseNeeds {
     Known first;
     first.clause_variables = std::move(clause_variables_);
     after_.reset();
+    result_.reset();
     walk_forward(difo, first,
                  [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
     if (after_) clause_variables_ = std::move(after_->clause_variables);
@@ -218,6 +219,10 @@ class ClauseNeeds {
     if (!needs_.obstacle) needs_.obstacle = std::move(why);
   }
   RecordNeeds take() { return std::move(needs_); }
+  /// Of the last object, which returns a number.
+  std::optional<RecordAddress> address_of_result() const {
+    return result_ && !result_->is_ours ? result_->address : std::nullopt;
+  }
 
  private:
   void prevent(std::size_t at, std::string_view why) {
@@ -271,6 +276,7 @@ class ClauseNeeds {
   std::vector<Value> pushed_;  // on the tuple stack
   std::map<std::uint16_t, Value> clause_variables_;
   std::optional<Known> after_;  // the object
+  std::optional<Value> result_;
   RecordNeeds needs_;
 };
 
@@ -358,6 +364,7 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
         read_ours_or(at, known.at(in.rd()), stored_size(difo_->result, string_size_));
       }
       after_ ? after_->meet(known) : void(after_ = known);
+      result_ ? result_->meet(known.at(in.rd())) : void(result_ = known.at(in.rd()));
       return;
     default: break;
   }
@@ -692,6 +699,13 @@ std::uint16_t RecordNeeds::add(const RecordLoad& load) {
   const auto number = static_cast<std::uint16_t>(found - loads.begin());
   if (found == loads.end()) loads.push_back(load);
   return number;
+}
+
+RecordedNumber recorded_number(const Difo& difo) {
+  ClauseNeeds needs(0);
+  needs.add(difo);
+  const auto address = needs.address_of_result();
+  return {needs.take(), address};
 }
 
 RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size) {

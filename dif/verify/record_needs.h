@@ -31,6 +31,7 @@ struct RecordAddress {
     Argument,  // argument `number` of the probe
     Task,      // curthread
     Load,      // the 8 bytes of load `number`
+    PerCpu,    // the CPU's own data; clauses have no such address, code of the guest's has
   };
   Base base = Base::Constant;
   std::uint16_t number = 0;
@@ -80,6 +81,15 @@ struct RecordNeeds {
   /// Adds a load, unless it is there; returns its number.
   std::uint16_t add(const RecordLoad& load);
 };
+
+/// A number that one object works out.
+struct RecordedNumber {
+  RecordNeeds needs;                     // of the object
+  std::optional<RecordAddress> address;  // that it is, by the loads of `needs`; empty: not known
+};
+
+/// Of a verified object without strings.
+RecordedNumber recorded_number(const Difo& difo);
 
 /// Of a verified clause. `string_size`: the most bytes of a string (strsize).
 RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size);

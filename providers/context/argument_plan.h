@@ -14,8 +14,10 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "dif/program/builtin.h"
+#include "dif/verify/record_needs.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/guest_reader.h"
 
@@ -46,12 +48,16 @@ struct ArgumentMoment {
 /// The host's own knowledge of a firing: an event's values, or by how many ns a timer is late.
 using HostFacts = std::array<std::uint64_t, 7>;
 
+struct RecordedArgument;
+
 /// Arguments that are computed: by running a piece of the guest's code on the host, or by following
 /// the guest's structures. One object may serve all arguments of a probe. Called in fire context.
 class ComputedArguments {
  public:
   virtual ~ComputedArguments() = default;
   virtual Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const = 0;
+  /// What it looks at for argument `n`, if the trap is recorded. Not in fire context.
+  virtual RecordedArgument recorded(unsigned n) const = 0;
 };
 
 /// The low `bits` (1 to 64) of a word, as a number of their own.
@@ -114,6 +120,14 @@ class ArgumentSource {
   /// Whether the record of a trap is enough for it: it is in no memory.
   constexpr bool is_recorded() const {
     return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
+  }
+  /// What computes it, and which argument of that it is; null: nothing does.
+  constexpr std::pair<const ComputedArguments*, unsigned> computation() const {
+    return {computed_, number_};
+  }
+  /// Which word of the TrapFilter it is.
+  constexpr std::optional<unsigned> filter_word() const {
+    return kind_ == Kind::FilterValues ? std::optional(number_) : std::nullopt;
   }
   constexpr bool is_told() const { return kind_ != Kind::Untold; }
   /// How many bytes of the value count, and whether they have a sign (of fewer than all).
@@ -185,6 +199,18 @@ struct ArgumentPlan {
     return arguments[n].value(at);
   }
   bool needs_vcpu(unsigned n) const { return n < arguments.size() && arguments[n].needs_vcpu(); }
+};
+
+/// The guest's memory that code of a provider's looks at when it decides whether a probe fires, or
+/// works out an argument. The plan says what the arguments in `needs` are.
+struct RecordedCode {
+  ArgumentPlan plan{};
+  dif::RecordNeeds needs{};
+};
+/// Of code that works out an argument: the address that this is, if it is known.
+struct RecordedArgument {
+  RecordedCode code{};
+  std::optional<dif::RecordAddress> address{};
 };
 
 /// The plan of a probe without arguments: all are 0.

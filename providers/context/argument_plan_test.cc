@@ -137,6 +137,7 @@ class Difference final : public ComputedArguments {
     const auto low = TRY(load<std::uint32_t>(at.kernel, GuestVirt(at.registers.r13)));
     return low - n;
   }
+  RecordedArgument recorded(unsigned) const override { return {}; }
 };
 
 TEST_F(Plan, AComputationSeesTheMomentAndItsFaultIsTheArguments) {

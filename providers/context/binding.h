@@ -3,8 +3,11 @@
 // Fire context: yes.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "dif/program/probe_description.h"
@@ -41,6 +44,19 @@ struct TailCall {
   auto operator<=>(const TailCall&) const = default;
 };
 
+/// What a TrapFilter looks at when it is asked about a trap that was recorded.
+struct RecordedFilter {
+  std::vector<RecordedCode> codes{};
+  /// The addresses that its words are, as far as they are known: by the loads of a code.
+  struct Word {
+    std::size_t code = 0;  // in `codes`
+    std::optional<dif::RecordAddress> address{};
+  };
+  std::array<Word, dif::kMaxProbeArguments> words{};
+  /// Why it cannot be asked about such traps, worded to follow "waits: "; empty: it can.
+  std::optional<std::string> obstacle{};
+};
+
 /// Decides which traps at a place fire a probe, where not all of them do, and works out arguments
 /// of those firings. Made by providers, and asked for each trap. Fire context: yes.
 class TrapFilter {
@@ -49,6 +65,8 @@ class TrapFilter {
   /// Whether the probe fires; then `out` is what its plan's ArgumentSource::filter_value() shows.
   /// Asked once for each trap, in the order of the traps of one vCPU, on several vCPUs at once.
   virtual bool fires(const ArgumentMoment& at, FilterValues& out) const = 0;
+  /// Not in fire context.
+  virtual RecordedFilter recorded() const = 0;
 };
 
 /// The moment of a jump or a return.

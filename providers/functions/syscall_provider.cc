@@ -18,15 +18,32 @@ bool comes_back_in_child(std::string_view call) {
   return std::ranges::find(kCalls, call) != kCalls.end();
 }
 
-ChildRegisters::ChildRegisters(const PtRegsLayout& layout, const guest_linux::SymbolTable& symbols)
+ChildRegisters::ChildRegisters(const PtRegsLayout& layout, const guest_linux::Kernel& kernel)
     : layout_(layout),
-      stack_bytes_(guest_linux::kernel_stack_bytes(symbols)),
-      saved_at_(find_saved_registers(symbols)) {}
+      stack_bytes_(guest_linux::kernel_stack_bytes(kernel.symbols())),
+      saved_at_(find_saved_registers(kernel.symbols())),
+      task_stack_(kernel.layout().task_stack) {}
 
 Result<std::uint64_t, Fault> ChildRegisters::argument(unsigned n, const ArgumentMoment& at) const {
   const GuestVirt stack(at.registers.*arch::kStackPointer & ~(stack_bytes_ - 1));
   const std::uint64_t offset = n == kResult ? layout_.result : layout_.number;
   return load<std::uint64_t>(at.kernel, stack.wrapping_add(saved_at_ + offset));
+}
+
+/// The stack of this moment is the new task's own.
+RecordedArgument ChildRegisters::recorded(unsigned n) const {
+  using Base = dif::RecordAddress::Base;
+  RecordedArgument argument;
+  dif::RecordNeeds& needs = argument.code.needs;
+  if (!task_stack_) {
+    needs.obstacle = "the kernel's types do not tell where the child's registers lie";
+    return argument;
+  }
+  const std::uint64_t offset = n == kResult ? layout_.result : layout_.number;
+  constexpr std::uint32_t kWord = sizeof(std::uint64_t);
+  const std::uint16_t stack = needs.add({{Base::Task, 0, *task_stack_}, kWord});
+  needs.add({{Base::Load, stack, static_cast<std::int64_t>(saved_at_ + offset)}, kWord});
+  return argument;
 }
 
 ArgumentPlan ChildRegisters::plan() const {
@@ -58,7 +75,7 @@ SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& k
       kernel_(kernel),
       layout_(find_pt_regs(kernel.types())),
       entry_plan_(system_call_entry_plan(layout_)),
-      child_(layout_, kernel.symbols()),
+      child_(layout_, kernel),
       child_plan_(child_.plan()),
       text_(text),
       parameters_(text_, kernel),

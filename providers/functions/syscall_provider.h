@@ -37,10 +37,11 @@ inline constexpr std::string_view kFirstOfTask = "schedule_tail";
 /// holds. Fire context: argument() yes.
 class ChildRegisters final : public ComputedArguments {
  public:
-  ChildRegisters(const PtRegsLayout& layout, const guest_linux::SymbolTable& symbols);
+  ChildRegisters(const PtRegsLayout& layout, const guest_linux::Kernel& kernel);
 
   static constexpr unsigned kResult = 0, kNumber = 1;
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
+  RecordedArgument recorded(unsigned n) const override;
 
   /// The argument plan of the return in the child; this object must outlive it.
   ArgumentPlan plan() const;
@@ -49,6 +50,7 @@ class ChildRegisters final : public ComputedArguments {
   const PtRegsLayout layout_;
   const std::uint64_t stack_bytes_;  // a power of two, to which stacks are aligned
   const std::uint64_t saved_at_;     // from the stack's lowest address
+  const std::optional<std::uint32_t> task_stack_;  // struct task_struct: that address
 };
 
 class SyscallProvider final : public EntryReturnProvider {

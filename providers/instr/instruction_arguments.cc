@@ -106,6 +106,23 @@ Result<std::uint64_t, Fault> InstructionArguments::argument(unsigned n,
   return 0;
 }
 
+/// Registers tell all but where a return leads, and a jump by way of memory.
+RecordedArgument InstructionArguments::recorded(unsigned n) const {
+  using Kind = InstructionClass;
+  RecordedArgument argument;
+  dif::RecordNeeds& needs = argument.code.needs;
+  if (shape_.kind == Kind::Ret && n == 1) {
+    argument.code.plan = arguments_from({ArgumentSource::in(arch::kStackPointer)});
+    needs.add({{dif::RecordAddress::Base::Argument}, sizeof(std::uint64_t)});
+  }
+  const bool is_target = (n == 1 && (shape_.kind == Kind::Call || shape_.kind == Kind::Jmp)) ||
+                         (n == 2 && shape_.kind == Kind::Jcc);
+  if (is_target && shape_.target_register == nullptr && shape_.memory) {
+    needs.obstacle = "where the instruction leads is in the guest's memory";
+  }
+  return argument;
+}
+
 PlanPool::Shared::Shared(const Operation& shape, InstructionArguments::Address address)
     : by(shape, address) {
   constexpr unsigned kArguments = 4;

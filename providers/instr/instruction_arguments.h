@@ -29,6 +29,7 @@ class InstructionArguments final : public ComputedArguments {
       : shape_(shape), address_(address) {}
 
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
+  RecordedArgument recorded(unsigned n) const override;
 
  private:
   Result<std::uint64_t, Fault> target(const ArgumentMoment& at) const;

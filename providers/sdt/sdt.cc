@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vmm/linux/layout.h"
 #include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
@@ -78,7 +79,9 @@ SdtProvider::SdtProvider(const GuestReader& text, Kernel& kernel, ProbePoints& p
       text_(text),
       kernel_(kernel),
       points_(points),
-      stack_bytes_(guest_linux::kernel_stack_bytes(kernel.symbols())) {}
+      stack_bytes_(guest_linux::kernel_stack_bytes(kernel.symbols())),
+      cpu_{guest_linux::cpu_number_offset(kernel.symbols(), kernel.types()),
+           std::max<std::size_t>(kernel.percpu_bases().size(), 1) - 1} {}
 
 bool SdtProvider::Tracepoint::is_usable() const {
   return sites && std::ranges::any_of(*sites, [](const Site& one) { return !one.leads.empty(); });
@@ -136,7 +139,7 @@ Result<SdtProvider::Site> SdtProvider::place(GuestVirt at, const Slice& slice,
   for (const SitePlacement::Edge& edge : how.edges) TRY(lead(edge.at, edge.condition));
   if (how.target) TRY(lead(*how.target, arch::kNoCondition));
   if (how.where != SitePlacement::Where::TargetOnly) TRY(lead(how.at, arch::kNoCondition));
-  const SiteWatch& watch = watches_.emplace_back(at, slice, how, stack_bytes_);
+  const SiteWatch& watch = watches_.emplace_back(at, slice, how, stack_bytes_, cpu_);
   for (std::size_t n = 0; n < out.leads.size(); ++n) {
     const TrapFilter& here = n < how.edges.size()                  ? watch.at_edge()
                              : how.target && n == how.edges.size() ? watch.at_target()

@@ -104,6 +104,7 @@ class SdtProvider final : public Provider {
   guest_linux::Kernel& kernel_;
   ProbePoints& points_;
   const std::uint64_t stack_bytes_;
+  const CpuNumber cpu_;
   bool is_read_ = false;
   std::vector<Tracepoint> tracepoints_;
   std::uint64_t generation_ = 0;   // that the sites are of

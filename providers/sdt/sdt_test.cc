@@ -156,6 +156,30 @@ class Sdt : public testing::Test {
   std::optional<SdtProvider> provider_;
 };
 
+TEST_F(Sdt, ARecordHasTheSiteAndWhatTheBlockLooksAt) {
+  using Base = dif::RecordAddress::Base;
+  take_a_pointer();
+  put(kTarget, code({0x48, 0x8b, 0x73, 0x08, 0x48, 0x83, 0xc6, 0x10, 0xe8, 0, 0, 0, 0, 0xeb,
+                     0xeb}));  // mov rsi, [rbx + 8]; add rsi, 16; call; jmp after
+  ASSERT_TRUE(provider().enable({{1000}, {"sdt", "vmlinux", "f", "made"}}));
+
+  const RecordedFilter recorded = bound_at(text(kAfter))->filter->recorded();
+
+  ASSERT_EQ(recorded.codes.size(), 1u);
+  EXPECT_FALSE(recorded.obstacle);
+  const RecordedCode& all = recorded.codes[0];
+  EXPECT_EQ(all.plan.arguments[0], ArgumentSource::in(&Registers::rbx));
+  const std::vector<dif::RecordLoad> loads{
+      {{Base::Constant, 0, static_cast<std::int64_t>(text(kSite).raw())}, 1, false},
+      {{Base::Argument, 0, 8}, 8, false}};
+  EXPECT_EQ(all.needs.loads, loads);
+  EXPECT_FALSE(all.needs.obstacle);
+  EXPECT_EQ(recorded.words[0].address, (dif::RecordAddress{Base::Load, 1, 16}));
+  EXPECT_FALSE(recorded.words[1].address);
+  EXPECT_EQ(bound_at(text(kTarget))->filter->recorded().codes[0].needs.loads.size(), 1u)
+      << "there it is on";
+}
+
 TEST_F(Sdt, PublishesForWhoNamesIt) {
   EXPECT_EQ(listed({"sdt", "", "", "f_*"}), (Names{"sdt:vmlinux:f:f_called"}));
   EXPECT_TRUE(listed({"", "", "", ""}).empty());

@@ -28,17 +28,32 @@ bool StackPointerSet::take(std::uint64_t stack) {
 }
 
 SiteWatch::SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement,
-                     std::uint64_t stack_bytes)
+                     std::uint64_t stack_bytes, const CpuNumber& cpu)
     : site_(site),
       slice_(std::move(slice)),
       before_(placement.before),
       where_(placement.where),
       comes_back_(placement.comes_back),
       stack_bytes_(stack_bytes),
+      cpu_(cpu),
       at_place_(*this,
-                where_ == SitePlacement::Where::Before ? &SiteWatch::before : &SiteWatch::after),
-      at_target_(*this, &SiteWatch::target),
-      at_edge_(*this, &SiteWatch::edge) {}
+                where_ == SitePlacement::Where::Before ? &SiteWatch::before : &SiteWatch::after,
+                &SiteWatch::recorded_at_place),
+      at_target_(*this, &SiteWatch::target, &SiteWatch::recorded_at_target),
+      at_edge_(*this, &SiteWatch::edge, &SiteWatch::recorded_at_edge) {}
+
+/// At the target nobody asks whether the tracepoint is on.
+RecordedFilter SiteWatch::recorded(bool at_place) const {
+  SliceNeeds needs(cpu_);
+  SliceNeeds::State state = needs.first();
+  if (at_place) needs.load(state, SliceNeeds::Value::of(site_.raw()), 1);
+  if (at_place && where_ == SitePlacement::Where::Before) needs.step(state, before_);
+  const auto addresses = slice_.add_to(needs, std::move(state));
+  RecordedFilter all;
+  all.codes.push_back({needs.plan(), needs.needs()});
+  for (std::size_t n = 0; n < addresses.size(); ++n) all.words.at(n) = {0, addresses[n]};
+  return all;
+}
 
 SiteWatch::State SiteWatch::state(const ArgumentMoment& at) const {
   const auto opcode = load<std::byte>(at.kernel, site_);

@@ -13,6 +13,7 @@
 #include "providers/context/binding.h"
 #include "providers/sdt/site_placement.h"
 #include "providers/sdt/slice.h"
+#include "providers/sdt/slice_needs.h"
 
 namespace ringside::providers {
 
@@ -33,7 +34,8 @@ class StackPointerSet {
 class SiteWatch {
  public:
   /// `stack_bytes`: of a kernel stack, which is aligned to them.
-  SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement, std::uint64_t stack_bytes);
+  SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement, std::uint64_t stack_bytes,
+            const CpuNumber& cpu);
   SiteWatch(const SiteWatch&) = delete;
   SiteWatch& operator=(const SiteWatch&) = delete;
 
@@ -46,14 +48,18 @@ class SiteWatch {
   class SiteFilter : public TrapFilter {
    public:
     using Fires = bool (SiteWatch::*)(const ArgumentMoment&, FilterValues&) const;
-    SiteFilter(const SiteWatch& watch, Fires fires) : watch_(watch), fires_(fires) {}
+    using Recorded = RecordedFilter (SiteWatch::*)() const;
+    SiteFilter(const SiteWatch& watch, Fires fires, Recorded recorded)
+        : watch_(watch), fires_(fires), recorded_(recorded) {}
     bool fires(const ArgumentMoment& at, FilterValues& out) const override {
       return (watch_.*fires_)(at, out);
     }
+    RecordedFilter recorded() const override { return (watch_.*recorded_)(); }
 
    private:
     const SiteWatch& watch_;
     const Fires fires_;
+    const Recorded recorded_;
   };
   enum class State : std::uint8_t { Off, On, BeingSwitched };
 
@@ -63,6 +69,10 @@ class SiteWatch {
   bool target(const ArgumentMoment& at, FilterValues& out) const;
   bool edge(const ArgumentMoment& at, FilterValues& out) const;
   bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, FilterValues& out) const;
+  RecordedFilter recorded_at_place() const { return recorded(true); }
+  RecordedFilter recorded_at_target() const { return recorded(false); }
+  RecordedFilter recorded_at_edge() const { return {}; }  // registers are enough
+  RecordedFilter recorded(bool at_place) const;
 
   const GuestVirt site_;
   const Slice slice_;
@@ -70,6 +80,7 @@ class SiteWatch {
   const SitePlacement::Where where_;
   const bool comes_back_;  // the target's code may come to where we stand after the site
   const std::uint64_t stack_bytes_;
+  const CpuNumber cpu_;
   /// For After and Edges: came by the target, by an edge. For Before: has fired.
   mutable StackPointerSet by_target_, by_edge_, fired_;
   const SiteFilter at_place_, at_target_, at_edge_;

@@ -1,4 +1,4 @@
-// In this file, top to bottom: preparing, running.
+// In this file, top to bottom: preparing, running, finding what it looks at.
 #include "providers/sdt/slice.h"
 
 #include <fmt/format.h>
@@ -283,6 +283,107 @@ Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memor
     }
   }
   return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, steps_[at].in.address.raw()});
+}
+
+// What it looks at
+
+using Addresses = std::vector<std::optional<dif::RecordAddress>>;
+
+struct Slice::Way {
+  std::uint32_t at = 0;  // in steps_
+  SliceNeeds::State state;
+  std::optional<Addresses> arguments{};  // once it has called the tracepoint's functions
+};
+
+/// As take_arguments(). Less than a word is no address.
+Addresses Slice::arguments_of(Way& way, SliceNeeds& needs, Kind call) const {
+  constexpr auto& kRegisters = arch::kArgumentRegisters;
+  Addresses addresses;
+  const auto value_of = [&](arch::Register which) {
+    const auto found = std::ranges::find(arch::kByEncoding, which);
+    return way.state.registers.at(static_cast<std::size_t>(found - arch::kByEncoding.begin()));
+  };
+  SliceNeeds::Value on_stack = value_of(arch::kStackPointer);
+  if (call == Kind::TailCall && on_stack.address) {
+    on_stack.address->offset += arch::kFirstStackArgument;
+  }
+  const std::size_t count = std::min<std::size_t>(parameters_.size(), dif::kMaxProbeArguments);
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::size_t place = n + 1;  // after __data
+    SliceNeeds::Value value;
+    if (place < kRegisters.size()) {
+      value = value_of(kRegisters[place]);
+    } else {
+      value = needs.load(way.state, on_stack, arch::kStackWord);
+      if (on_stack.address) on_stack.address->offset += arch::kStackWord;
+    }
+    const bool is_word = parameters_[n].bytes == sizeof(std::uint64_t);
+    addresses.push_back(is_word ? needs.resolved(value).address : std::nullopt);
+  }
+  return addresses;
+}
+
+/// One step. False where the way ends.
+bool Slice::follow(Way& way, SliceNeeds& needs, std::vector<Way>& others) const {
+  const Step& step = steps_[way.at];
+  const bool is_conditional =
+      step.in.effect == Effect::Jump && step.in.condition != arch::kNoCondition;
+  switch (step.kind) {
+    case Kind::Leave: return false;
+    case Kind::Call:
+    case Kind::TailCall: way.arguments = arguments_of(way, needs, step.kind); return false;
+    case Kind::OtherLabel:
+      needs.load(way.state, SliceNeeds::Value::of(step.in.address.raw()), 1);
+      others.push_back({step.jump, way.state});
+      break;
+    case Kind::Evaluate:
+      needs.step(way.state, step.in);
+      if (is_conditional) others.push_back({step.jump, way.state});
+      if (step.in.effect == Effect::Call) {
+        way.at = step.jump;
+        return true;
+      }
+      break;
+    case Kind::Return: {
+      const auto address = needs.pop(way.state).constant();
+      const auto next = address ? step_at(GuestVirt(*address)) : Unexpected<Fault>(Fault());
+      if (!next) {
+        needs.prevent();
+        return false;
+      }
+      way.at = *next;
+      return true;
+    }
+  }
+  way.at = step.next;
+  return true;
+}
+
+Addresses Slice::add_to(SliceNeeds& needs, SliceNeeds::State state) const {
+  constexpr std::size_t kMostWays = 64, kMostSteps = 4096;  // of all ways
+  using Value = SliceNeeds::Value;
+  constexpr std::uint8_t kWord = sizeof(std::uint64_t);
+  needs.store(state, Value::of(functions_.raw()), kWord, Value::of(kFunction.raw()));
+  needs.store(state, Value::of(kFunction.raw()), kWord, Value::of(1));
+  needs.store(state, Value::of(kFunction.raw() + kWord), kWord, Value::of(0));
+  std::vector<Way> open;
+  open.push_back({0, std::move(state)});
+  std::optional<Addresses> arguments;
+  for (std::size_t ways = 0, steps = 0; !open.empty(); ++ways) {
+    Way way = std::move(open.back());
+    open.pop_back();
+    while (steps < kMostSteps && follow(way, needs, open)) ++steps;
+    if (steps >= kMostSteps || ways + open.size() >= kMostWays) {
+      needs.prevent();
+      return {};
+    }
+    if (!way.arguments) continue;
+    if (!arguments) arguments = *way.arguments;
+    for (std::size_t n = 0; n < arguments->size(); ++n) {
+      if ((*arguments)[n] != (*way.arguments)[n]) (*arguments)[n].reset();
+    }
+  }
+  return arguments.value_or(Addresses());
 }
 
 }  // namespace ringside::providers

@@ -12,6 +12,7 @@
 #include "disasm/evaluation.h"
 #include "providers/context/argument_plan.h"
 #include "providers/sdt/function_flow.h"
+#include "providers/sdt/slice_needs.h"
 #include "vmm/linux/text/static_tracepoints.h"
 
 namespace ringside::providers {
@@ -42,6 +43,11 @@ class Slice {
   Result<End, Fault> run(disasm::Evaluation& state, const GuestReader& memory,
                          FilterValues& out) const;
 
+  /// Adds to `needs` what run() may look at from there, whichever way it takes, and returns the
+  /// addresses of the arguments that are known on all ways.
+  std::vector<std::optional<dif::RecordAddress>> add_to(SliceNeeds& needs,
+                                                        SliceNeeds::State state) const;
+
   /// Whether the instruction there is a part of it.
   bool has(GuestVirt at) const;
   /// Whether a second label of the tracepoint lies in it: then that one's target runs when the
@@ -66,6 +72,11 @@ class Slice {
 
   Result<void, Fault> take_arguments(const disasm::Evaluation& state, Kind call,
                                      FilterValues& out) const;
+
+  struct Way;
+  bool follow(Way& way, SliceNeeds& needs, std::vector<Way>& others) const;
+  std::vector<std::optional<dif::RecordAddress>> arguments_of(Way& way, SliceNeeds& needs,
+                                                              Kind call) const;
 
   Result<std::uint32_t, Fault> step_at(GuestVirt address) const;
 

@@ -58,6 +58,7 @@ class CounterSites {
    public:
     Adds(const disasm::Operation& adds, std::uint64_t counter) : adds_(adds), counter_(counter) {}
     bool fires(const ArgumentMoment& at, FilterValues& out) const override;
+    RecordedFilter recorded() const override { return {}; }  // registers are enough
 
    private:
     const disasm::Operation adds_;

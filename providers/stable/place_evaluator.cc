@@ -110,4 +110,8 @@ Result<std::uint64_t, Fault> PlaceEvaluator::evaluate(const dif::Difo& difo,
   return evaluator.evaluate(difo);
 }
 
+Result<std::uint64_t, Fault> PlaceEvaluator::current_task(const ArgumentMoment& at) const {
+  return GuestAtPlace(kernel_, kNoArguments, at).variable(dif::ContextVariable::Curthread);
+}
+
 }  // namespace ringside::providers

@@ -32,6 +32,8 @@ class PlaceEvaluator {
   /// The value of an object that check() was content with. `plan` says what arg0, arg1... are.
   Result<std::uint64_t, Fault> evaluate(const dif::Difo& difo, const ArgumentPlan& plan,
                                         const ArgumentMoment& at) const;
+  /// The address of its structure.
+  Result<std::uint64_t, Fault> current_task(const ArgumentMoment& at) const;
 
  private:
   struct Evaluators {

@@ -241,25 +241,53 @@ Result<std::uint64_t, Fault> StablePlace::argument(unsigned n, const ArgumentMom
   return low_bits(value, widths_[n].bits, widths_[n].is_signed);
 }
 
+RecordedArgument StablePlace::recorded(unsigned n) const {
+  auto number = dif::recorded_number(end_->value(n));
+  const bool is_address = widths_[n].bits == 64;
+  if (!is_address) number.address.reset();
+  return {{end_->plan, std::move(number.needs)}, number.address};
+}
+
 // Arrivals
 
 bool StablePlace::PlaceFilter::fires(const ArgumentMoment& at, FilterValues& out) const {
   if (site_ != nullptr && !site_->fires(at, out)) return false;
   ArgumentMoment then = at;
   then.filter_values = &out;
-  return (place_.*fires_)(then, out);
+  return end_ == End::End ? place_.ends(then, out) : place_.begins(then);
+}
+
+RecordedFilter StablePlace::PlaceFilter::recorded() const {
+  RecordedFilter all = site_ != nullptr ? site_->recorded() : RecordedFilter();
+  if (end_ == End::Beginning) {
+    all.codes.push_back(
+        {place_.beginning_->plan, dif::record_needs(place_.beginning_->clause(), 0)});
+  } else if (place_.end_) {
+    all.codes.push_back({place_.end_->plan, place_.needs_at_end()});
+  }
+  return all;
+}
+
+/// To decide whether the probe fires; not for its arguments.
+dif::RecordNeeds StablePlace::needs_at_end() const {
+  dif::RecordNeeds needs;
+  const auto& predicate = end_->clause().predicate;
+  if (predicate) needs.add_looks(dif::recorded_number(*predicate).needs);
+  const bool has_key = probe_.beginning && probe_.beginning->key;
+  if (has_key) needs.add_looks(dif::recorded_number(end_->value(types_.size())).needs);
+  return needs;
 }
 
 const TrapFilter* StablePlace::at_end(const TrapFilter* site) {
   const bool has_condition = end_ && end_->clause().predicate;
   if (site == nullptr && !has_condition && !beginning_) return nullptr;
-  return &arrivals_.emplace_back(*this, site, &StablePlace::ends);
+  return &arrivals_.emplace_back(*this, site, PlaceFilter::End::End);
 }
 
 const TrapFilter* StablePlace::at_start(const TrapFilter* site,
                                         std::atomic<std::uint64_t>& displaced) {
   if (starts_ == nullptr) starts_ = std::make_unique<StartTable>(displaced);
-  return &arrivals_.emplace_back(*this, site, &StablePlace::begins);
+  return &arrivals_.emplace_back(*this, site, PlaceFilter::End::Beginning);
 }
 
 /// A condition that cannot be computed does not hold.
@@ -278,9 +306,9 @@ std::optional<std::uint64_t> StablePlace::key(const std::optional<Code>& code, s
   const auto object = evaluator_.evaluate(code->value(n), code->plan, at);
   // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
-  const auto task = kernel_.current_task(at.kernel, at.percpu_base);
+  const auto task = evaluator_.current_task(at);
   if (!task || !object) return std::nullopt;
-  return task->raw() ^ *object * kSpread;
+  return *task ^ *object * kSpread;
 }
 
 bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
@@ -296,7 +324,7 @@ bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
 }
 
 /// Never fires.
-bool StablePlace::begins(const ArgumentMoment& at, FilterValues&) const {
+bool StablePlace::begins(const ArgumentMoment& at) const {
   if (!holds(*beginning_, at)) return false;
   Start start;
   const std::size_t count = probe_.beginning->remembered.size();

@@ -32,6 +32,7 @@ class StablePlace final : public ComputedArguments {
       : probe_(probe), kernel_(kernel), evaluator_(evaluator) {}
 
   Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const override;
+  RecordedArgument recorded(unsigned n) const override;
   const ArgumentPlan& plan() const { return plan_; }
   const std::vector<TypeId>& types() const { return types_; }
 
@@ -59,15 +60,16 @@ class StablePlace final : public ComputedArguments {
   };
   class PlaceFilter final : public TrapFilter {
    public:
-    using Fires = bool (StablePlace::*)(const ArgumentMoment&, FilterValues&) const;
-    PlaceFilter(const StablePlace& place, const TrapFilter* site, Fires fires)
-        : place_(place), site_(site), fires_(fires) {}
+    enum class End : std::uint8_t { Beginning, End };
+    PlaceFilter(const StablePlace& place, const TrapFilter* site, End end)
+        : place_(place), site_(site), end_(end) {}
     bool fires(const ArgumentMoment& at, FilterValues& out) const override;
+    RecordedFilter recorded() const override;
 
    private:
     const StablePlace& place_;
     const TrapFilter* const site_;
-    const Fires fires_;
+    const End end_;
   };
 
   Result<void> compile_end(const DefinedProbes& defined, KernelPlaces& places);
@@ -76,7 +78,8 @@ class StablePlace final : public ComputedArguments {
   std::optional<std::uint64_t> key(const std::optional<Code>& code, std::size_t n,
                                    const ArgumentMoment& at) const;
   bool ends(const ArgumentMoment& at, FilterValues& out) const;
-  bool begins(const ArgumentMoment& at, FilterValues& out) const;
+  bool begins(const ArgumentMoment& at) const;
+  dif::RecordNeeds needs_at_end() const;
 
   const dif::ProbeDefinition& probe_;
   const guest_linux::Kernel& kernel_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +40,20 @@ std::uint16_t source_of(arch::Register which) {
   return FetchLoad::register_source(static_cast<unsigned>(found - arch::kByEncoding.begin()));
 }
 
+/// An address: a word of the record, and a distance from it.
+struct Start {
+  std::uint16_t source = 0;  // 0: no word, the distance is the address
+  std::int64_t offset = 0;   // bytes
+};
+/// The words that a TrapFilter works out, as far as they are addresses that a record has.
+using FilterWords = std::array<std::optional<Start>, dif::kMaxProbeArguments>;
+
+/// What the arguments in some needs are.
+struct Passed {
+  const ArgumentPlan& plan;
+  const FilterWords& filter_words;
+};
+
 /// The list of one place, as it grows.
 class Planned {
  public:
@@ -53,21 +68,6 @@ class Planned {
     const auto load = list_.add({source, static_cast<std::uint16_t>(words), is_users, near});
     return load ? std::optional(list_.source_of(*load)) : std::nullopt;
   }
-  /// An argument's value: empty, with the obstacle, where none tells it.
-  Obstacle add_value(const ArgumentSource& source, std::string_view name) {
-    if (source.is_recorded() || source.word()) {
-      return !source.word() || add_word(*source.word()) ? std::nullopt : kTooMuch;
-    }
-    return fmt::format("{} is found by looking at the guest's memory", name);
-  }
-  /// The word of the record that has an argument, to count addresses from; 0: it is 0.
-  std::optional<std::uint16_t> address_in(const ArgumentSource& source) {
-    if (!source.exists()) return 0;
-    if (const auto which = source.whole_register()) return source_of(*which);
-    const bool is_whole = source.word() && source.bytes() == kPointerBytes;
-    return is_whole ? add_word(*source.word()) : std::nullopt;
-  }
-
   /// The word of the record that an argument is the low bytes of; empty: none is.
   std::optional<std::uint16_t> word_of(const ArgumentSource& source) {
     if (const auto which = source.in_register()) return source_of(*which);
@@ -82,24 +82,40 @@ class Planned {
     return std::nullopt;
   }
 
- private:
   std::optional<std::uint16_t> add_word(const ArgumentSource::WordPlace& place) {
     return add(source_of(place.base), place.offset, kPointerBytes);
   }
 
+ private:
   FetchList& list_;
 };
 
-Obstacle add_arguments(Planned& planned, const Binding& binding, const dif::RecordNeeds& needs) {
-  const ArgumentPlan& plan = *binding.plan;
-  Obstacle why;
-  if (binding.number != kNoNumber) {
-    why = planned.add_value(plan.system_call_number, "the system call's number");
+/// What code of a provider's looks at. `words`: the first word that each load copies, as a source.
+Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
+                  const KernelOffsets& kernel, std::vector<std::uint16_t>& words);
+
+/// An argument's value.
+Obstacle add_value(Planned& planned, const ArgumentSource& source, const FilterWords& filter_words,
+                   const KernelOffsets& kernel) {
+  if (const auto word = source.word()) {
+    return planned.add_word(*word) ? std::nullopt : kTooMuch;
   }
-  if (!why && needs.error_number) why = planned.add_value(plan.system_call_result, "errno");
+  const auto [computed, n] = source.computation();
+  if (computed == nullptr) return std::nullopt;
+  std::vector<std::uint16_t> words;
+  return add_code(planned, computed->recorded(n).code, filter_words, kernel, words);
+}
+
+Obstacle add_arguments(Planned& planned, const Passed& passed, const dif::RecordNeeds& needs,
+                       const KernelOffsets& kernel) {
+  const ArgumentPlan& plan = passed.plan;
+  Obstacle why;
+  if (needs.error_number) {
+    why = add_value(planned, plan.system_call_result, passed.filter_words, kernel);
+  }
   for (std::size_t n = 0; !why && n < plan.arguments.size(); ++n) {
     if ((needs.arguments >> n & 1) == 0) continue;
-    why = planned.add_value(plan.arguments[n], fmt::format("arg{}", n));
+    why = add_value(planned, plan.arguments[n], passed.filter_words, kernel);
   }
   return why;
 }
@@ -126,7 +142,7 @@ Obstacle add_run_time(Planned& planned, const KernelOffsets& kernel) {
   return std::nullopt;
 }
 
-Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& binding,
+Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_edge,
                       const KernelOffsets& kernel) {
   using dif::Builtin;
   const guest_linux::KernelLayout& layout = kernel.layout;
@@ -136,7 +152,7 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& bi
     case Builtin::Uid: return add_behind_task(planned, layout.task_cred, layout.cred_uid);
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
-      if (!binding.at_function_edge) return planned.add_stack(kernel);
+      if (!at_function_edge) return planned.add_stack(kernel);
       return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt
                                                                            : kTooMuch;
     case Builtin::Stackdepth: return planned.add_stack(kernel);
@@ -144,46 +160,128 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, const Binding& bi
   }
 }
 
-/// `words`: the first word that each load copies, as a source.
-Obstacle add_loads(Planned& planned, const Binding& binding, std::span<const RecordLoad> loads,
-                   std::vector<std::uint16_t>& words) {
-  std::vector<std::optional<std::uint16_t>> values;  // of each load that may be a pointer
-  for (const RecordLoad& load : loads) {
-    std::optional<std::uint16_t> source;
-    switch (load.at.base) {
-      case RecordAddress::Base::Constant: source = 0; break;
-      case RecordAddress::Base::Task: source = FetchLoad::kTask; break;
-      case RecordAddress::Base::Load: source = values[load.at.number]; break;
-      case RecordAddress::Base::Argument:
-        source = planned.address_in(binding.plan->arguments[load.at.number]);
-        if (!source) return fmt::format("arg{} is no address that a record has", load.at.number);
-        break;
+/// An address that is counted from what `loads` have copied, or from an argument. Empty where the
+/// record does not have it.
+std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
+                              std::span<const RecordLoad> loads,
+                              std::span<const std::uint16_t> words, const KernelOffsets& kernel);
+
+/// An argument, to count addresses from.
+std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
+                              const FilterWords& filter_words, const KernelOffsets& kernel) {
+  if (!source.exists()) return Start();
+  if (const auto which = source.whole_register()) return Start{source_of(*which)};
+  if (const auto n = source.filter_word()) return filter_words.at(*n);
+  if (const auto word = source.word()) {
+    const auto copied = planned.add_word(*word);
+    const bool is_whole = copied && source.bytes() == kPointerBytes;
+    return is_whole ? std::optional(Start{*copied}) : std::nullopt;
+  }
+  const auto [computed, n] = source.computation();
+  if (computed == nullptr) return std::nullopt;
+  const RecordedArgument argument = computed->recorded(n);
+  std::vector<std::uint16_t> words;
+  const auto why = add_code(planned, argument.code, filter_words, kernel, words);
+  if (why || !argument.address) return std::nullopt;
+  return start_of(planned, {argument.code.plan, filter_words}, *argument.address,
+                  argument.code.needs.loads, words, kernel);
+}
+
+std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
+                              std::span<const RecordLoad> loads,
+                              std::span<const std::uint16_t> words, const KernelOffsets& kernel) {
+  using Base = RecordAddress::Base;
+  if (at.room != 0) return std::nullopt;
+  std::optional<Start> start;
+  switch (at.base) {
+    case Base::Constant: start.emplace(); break;
+    case Base::Task: start.emplace(FetchLoad::kTask); break;
+    case Base::PerCpu: start.emplace(FetchLoad::kPerCpuBase); break;
+    case Base::Argument:
+      start = start_in(planned, passed.plan.arguments[at.number], passed.filter_words, kernel);
+      break;
+    case Base::Load: {
+      // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to
+      // a fault.
+      const RecordLoad& load = loads[at.number];
+      const bool is_pointer =
+          load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
+      if (is_pointer) start.emplace(words[at.number]);
+      break;
     }
-    if (!source) return "a pointer lies where no pointer should";
-    const bool is_aligned =
-        load.at.base == RecordAddress::Base::Task || load.at.base == RecordAddress::Base::Constant;
-    const auto value = planned.add(*source, load.at.offset, load.bytes,
+  }
+  if (start) start->offset += at.offset;
+  return start;
+}
+
+/// `words`: the first word that each load copies, as a source.
+Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const RecordLoad> loads,
+                   const KernelOffsets& kernel, std::vector<std::uint16_t>& words) {
+  using Base = RecordAddress::Base;
+  for (const RecordLoad& load : loads) {
+    const auto start = start_of(planned, passed, load.at, loads, words, kernel);
+    if (!start && load.at.base == Base::Argument) {
+      return fmt::format("arg{} is no address that a record has", load.at.number);
+    }
+    if (!start) return "a pointer lies where no pointer should";
+    const bool is_aligned = start->source == 0 || start->source == FetchLoad::kTask ||
+                            start->source == FetchLoad::kPerCpuBase;
+    const auto value = planned.add(start->source, start->offset, load.bytes,
                                    is_aligned ? Alignment::Word : Alignment::None, load.is_users);
     if (!value) return kTooMuch;
-    // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to a
-    // fault.
-    const bool is_pointer =
-        load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
-    values.push_back(is_pointer ? value : std::nullopt);
     words.push_back(*value);
   }
   return std::nullopt;
 }
 
-Obstacle add_probe(Planned& planned, const PlacedProbe& probe, const KernelOffsets& kernel) {
-  const auto& [binding, needs] = probe;
-  Obstacle why = add_arguments(planned, *binding, needs);
+Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
+                   bool at_function_edge, const KernelOffsets& kernel,
+                   std::vector<std::uint16_t>& words) {
+  Obstacle why = needs.obstacle;
+  if (!why) why = add_arguments(planned, passed, needs, kernel);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, *binding, kernel);
+    if (!why) why = add_variable(planned, variable, at_function_edge, kernel);
   }
   if (!why && needs.stack) why = planned.add_stack(kernel);
+  return why ? why : add_loads(planned, passed, needs.loads, kernel, words);
+}
+
+Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
+                  const KernelOffsets& kernel, std::vector<std::uint16_t>& words) {
+  if (code.needs.obstacle) return code.needs.obstacle;
+  return add_needs(planned, {code.plan, filter_words}, code.needs, false, kernel, words);
+}
+
+Obstacle add_filter(Planned& planned, const TrapFilter& filter, const KernelOffsets& kernel,
+                    FilterWords& filter_words) {
+  const RecordedFilter recorded = filter.recorded();
+  Obstacle why = recorded.obstacle;
+  for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
+    const RecordedCode& code = recorded.codes[n];
+    std::vector<std::uint16_t> words;
+    why = add_code(planned, code, filter_words, kernel, words);
+    for (std::size_t word = 0; !why && word < filter_words.size(); ++word) {
+      const auto& [of, address] = recorded.words.at(word);
+      if (of != n || !address) continue;
+      filter_words.at(word) =
+          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, words, kernel);
+    }
+  }
+  return why;
+}
+
+Obstacle add_probe(Planned& planned, const PlacedProbe& probe, const KernelOffsets& kernel) {
+  const auto& [binding, needs] = probe;
+  FilterWords filter_words;
+  Obstacle why;
+  if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, kernel, filter_words);
+  if (!why && binding->number != kNoNumber) {
+    why = add_value(planned, binding->plan->system_call_number, filter_words, kernel);
+  }
   std::vector<std::uint16_t> words;
-  return why ? why : add_loads(planned, *binding, needs.loads, words);
+  return why ? why
+             : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
+                         kernel, words);
 }
 
 /// Some bytes of a word of the record.
@@ -259,12 +357,15 @@ void add_check_of_number(Planned& planned, const Binding& binding) {
 }
 
 /// The checks of one predicate, behind all that it looks at.
-Obstacle add_later_checks(Planned& planned, const Binding& binding, const RecordNeeds& needs) {
+Obstacle add_later_checks(Planned& planned, const Binding& binding, const RecordNeeds& needs,
+                          const KernelOffsets& kernel) {
   const ArgumentPlan& plan = *binding.plan;
-  Obstacle why = add_arguments(planned, binding, {.arguments = needs.predicate_arguments});
+  const FilterWords no_filter;
+  const Passed passed{plan, no_filter};
+  Obstacle why = add_arguments(planned, passed, {.arguments = needs.predicate_arguments}, kernel);
   const auto loads = std::span(needs.loads).first(needs.predicate_loads);
   std::vector<std::uint16_t> words;
-  if (!why) why = add_loads(planned, binding, loads, words);
+  if (!why) why = add_loads(planned, passed, loads, kernel, words);
   if (why) return why;
   for (const RecordCheck& check : needs.later_checks) {
     std::optional<Place> place = place_in_task(check.value);
@@ -298,10 +399,13 @@ bool tells_arguments(const PlacedProbe& probe) {
   return true;
 }
 
-/// Where a trap is also a step of a function's return, it must be seen.
-Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
-  const bool fire_alone = std::ranges::all_of(
-      probes, [](const PlacedProbe& probe) { return probe.binding->role == Role::Fires; });
+/// Where a trap is also a step of a function's return, or something that a TrapFilter remembers, it
+/// must be seen.
+Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes,
+                    const KernelOffsets& kernel) {
+  const bool fire_alone = std::ranges::all_of(probes, [](const PlacedProbe& probe) {
+    return probe.binding->role == Role::Fires && probe.binding->filter == nullptr;
+  });
   if (!fire_alone) return std::nullopt;
   add_checks_of_task(planned, probes);
   const PlacedProbe& first = probes.front();
@@ -313,7 +417,7 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
   if (!one_predicate || first.needs.later_checks.empty() || !tells_arguments(first)) {
     return std::nullopt;
   }
-  return add_later_checks(planned, *first.binding, first.needs);
+  return add_later_checks(planned, *first.binding, first.needs, kernel);
 }
 
 }  // namespace
@@ -322,13 +426,10 @@ Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
                     const KernelOffsets& kernel) {
   for (const PlacedProbe& probe : probes) {
     if (probe.needs.obstacle) return probe.needs.obstacle;
-    if (probe.binding->filter != nullptr) {
-      return "a probe is found by looking at the guest's memory";
-    }
   }
   if (probes.empty()) return std::nullopt;
   Planned planned(list);
-  Obstacle why = add_checks(planned, probes);
+  Obstacle why = add_checks(planned, probes, kernel);
   for (const PlacedProbe& probe : probes) {
     if (!why) why = add_probe(planned, probe, kernel);
   }

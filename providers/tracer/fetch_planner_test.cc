@@ -90,29 +90,92 @@ TEST_F(Planner, OnlyWhatIsUsedIsCopied) {
   EXPECT_TRUE(list_.empty());
 }
 
-TEST_F(Planner, WhatIsComputedWaits) {
-  class Nothing final : public ComputedArguments {
-    Result<std::uint64_t, Fault> argument(unsigned, const ArgumentMoment&) const override {
-      return 0;
-    }
-  } nothing;
+class Computed final : public ComputedArguments {
+ public:
+  Result<std::uint64_t, Fault> argument(unsigned, const ArgumentMoment&) const override {
+    return 0;
+  }
+  RecordedArgument recorded(unsigned) const override { return answer; }
+
+  RecordedArgument answer;
+};
+
+TEST_F(Planner, WhatCannotBeComputedOfARecordWaits) {
+  Computed computed;
+  computed.answer.code.needs.obstacle = "it is so";
   ArgumentPlan plan;
   plan.arguments[2] = plan.system_call_result = plan.system_call_number =
-      ArgumentSource::computed(nothing, 0);
+      ArgumentSource::computed(computed, 0);
   EXPECT_FALSE(add({.arguments = 3}, plan));
-  EXPECT_EQ(add({.arguments = 4}, plan), "arg2 is found by looking at the guest's memory");
-  EXPECT_EQ(add({.error_number = true}, plan), "errno is found by looking at the guest's memory");
+  EXPECT_EQ(add({.arguments = 4}, plan), "it is so");
+  EXPECT_EQ(add({.error_number = true}, plan), "it is so");
   binding_.number = 3;
-  EXPECT_TRUE(add({}, plan));
+  EXPECT_EQ(add({}, plan), "it is so");
 }
 
-TEST_F(Planner, AFilterAndAnObstacleWait) {
+TEST_F(Planner, AComputationHasItsOwnArgumentsAndMayBeAnAddress) {
+  Computed computed;
+  computed.answer.code.plan = arguments_from({ArgumentSource::in(&Registers::rdi)});
+  computed.answer.code.needs = loading({{{Base::Argument, 0, 0x10}, 8, false}});
+  computed.answer.address = RecordAddress{Base::Load, 0, 0x20};
+  ArgumentPlan plan;
+  plan.arguments[2] = ArgumentSource::computed(computed, 0);
+
+  EXPECT_FALSE(add(loading({{{Base::Argument, 2, 8}, 8, false}}), plan));
+  expect({{kRdi, 2, false, 0x10}, {kFirstRun, 2, false, 0x28}});
+
+  computed.answer.address.reset();
+  EXPECT_FALSE(add({.arguments = 4}, plan));
+  EXPECT_EQ(add(loading({{{Base::Argument, 2, 8}, 8, false}}), plan),
+            "arg2 is no address that a record has");
+}
+
+TEST_F(Planner, AnObstacleWaits) {
   EXPECT_EQ(add({.obstacle = "line 1: it is so"}), "line 1: it is so");
-  class All final : public TrapFilter {
-    bool fires(const ArgumentMoment&, FilterValues&) const override { return true; }
-  } all;
-  binding_.filter = &all;
-  EXPECT_TRUE(add({}));
+}
+
+class Filter final : public TrapFilter {
+ public:
+  bool fires(const ArgumentMoment&, FilterValues&) const override { return true; }
+  RecordedFilter recorded() const override { return answer; }
+
+  RecordedFilter answer;
+};
+
+TEST_F(Planner, WhatAFilterLooksAtIsCopiedAndItsWordsMayBeAddresses) {
+  Filter filter;
+  const ArgumentPlan registers = arguments_from({ArgumentSource::in(&Registers::rsp)});
+  filter.answer.codes = {{registers, loading({{{Base::Argument, 0, 0x40}, 8, false},
+                                              {{Base::PerCpu, 0, 0x100}, 4, false}})}};
+  filter.answer.words[1] = {0, RecordAddress{Base::Load, 0, 0x18}};
+  filter.answer.words[2] = {0, RecordAddress{Base::Argument, 0, 0x80}};
+  binding_.filter = &filter;
+  ArgumentPlan plan;
+  for (unsigned n = 0; n < 4; ++n) plan.arguments[n] = ArgumentSource::filter_value(n);
+
+  EXPECT_FALSE(
+      add(loading({{{Base::Argument, 1, 0}, 8, false}, {{Base::Argument, 2, 8}, 8, false}}), plan));
+  expect({{kRsp, 2, false, 0x40},
+          {FetchLoad::kPerCpuBase, 1, false, 0x100},
+          {kFirstRun, 2, false, 0x18},
+          {kRsp, 2, false, 0x88}});
+  EXPECT_FALSE(add({.arguments = 15}, plan)) << "the host works them out";
+  EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, false}}), plan));
+  filter.answer.obstacle = "it is so";
+  EXPECT_EQ(add({}), "it is so");
+}
+
+TEST_F(Planner, AFilterSeesEachTrap) {
+  Filter filter;
+  RecordNeeds needs;
+  needs.checks = {
+      {RecordValue{RecordValue::Source::Pid, 0, 4, true}, RecordCheck::Relation::Equal, false, 7}};
+  EXPECT_FALSE(add(needs));
+  EXPECT_EQ(checks().size(), 1u);
+  list_ = {};
+  binding_.filter = &filter;
+  EXPECT_FALSE(add(needs));
+  EXPECT_TRUE(checks().empty());
 }
 
 TEST_F(Planner, VariablesOfTheTaskAreTwoWords) {
@@ -189,7 +252,7 @@ TEST_F(Planner, AddressesMayLieInMemoryAndMayBeMissing) {
   plan.arguments[3] = ArgumentSource::of_site();
   EXPECT_FALSE(
       add(loading({{{Base::Argument, 0, 8}, 8, true}, {{Base::Argument, 1, 8}, 8, true}}), plan));
-  expect({{kRdi, 1, false, 0x70}, {kFirstRun, 2, true, 8}, {0, 2, true, 8}});
+  expect({{kRdi, 1, false, 0x70}, {kFirstRun, 2, true, 8}, {0, 1, true, 8}});
   EXPECT_EQ(add(loading({{{Base::Argument, 2, 0}, 8, true}}), plan),
             "arg2 is no address that a record has");
   EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, true}}), plan));
