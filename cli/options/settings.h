@@ -65,10 +65,10 @@ struct Settings {
   std::vector<std::pair<std::string, std::string>> environment;  // setenv, for -c
   std::vector<std::string> removed_environment;                  // unsetenv
   // Fixed once tracing starts.
-  bool destructive = false;                                   // -w
-  providers::Channel channel = providers::Channel::Auto;      // channel: how traps reach us
-  std::uint32_t poll_threads = 1;                             // pollthreads: that look for traps
-  providers::Recording recording = providers::Recording::No;  // record: which traps do not wait
+  bool destructive = false;                                     // -w
+  providers::Channel channel = providers::Channel::Auto;        // channel: how traps reach us
+  std::uint32_t poll_threads = 1;                               // pollthreads: that look for traps
+  providers::Recording recording = providers::Recording::Auto;  // record: which traps do not wait
   providers::RecordFull record_full = providers::RecordFull::Wait;  // recordfull: of such rings
   std::optional<bool> jump_probes;  // jumpprobes: where they may be jumps
   providers::Budget budget;         // maxrate, maxslow

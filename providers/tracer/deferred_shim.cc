@@ -22,15 +22,14 @@ Result<vmm::GuestMemory::Extent> find_place(vmm::Machine& machine,
 }  // namespace
 
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                                                std::uint32_t ring_count) {
+                                                vmm::RingWants rings) {
   const vmm::ShimKernelFacts facts = TRY(guest_linux::find_shim_facts(machine, kernel));
   if (auto kept = TRY(take_over_kept(machine, kernel, facts))) return kept;
   const auto set_aside = machine.reserved_memory();
   const vmm::GuestMemory::Extent place = set_aside ? *set_aside : TRY(find_place(machine, kernel));
-  return vmm::in_whole_pause([&] { return vmm::PausedMachine::pause(machine); },
-                             [&](vmm::PausedMachine& paused) {
-                               return vmm::Shim::install(paused, place, facts, ring_count);
-                             });
+  return vmm::in_whole_pause(
+      [&] { return vmm::PausedMachine::pause(machine); },
+      [&](vmm::PausedMachine& paused) { return vmm::Shim::install(paused, place, facts, rings); });
 }
 
 }  // namespace ringside::providers

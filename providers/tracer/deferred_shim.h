@@ -85,8 +85,7 @@ class DeferredShim final : public vmm::TrapTable {
 
 /// Pauses the machine and installs the real shim: in place of an earlier shim that had to stay, or
 /// else in the memory that was set aside at start, or else in the first megabyte.
-/// With rings as Shim::install() makes them.
 Result<std::unique_ptr<vmm::Shim>> install_shim(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                                                std::uint32_t ring_count);
+                                                vmm::RingWants rings);
 
 }  // namespace ringside::providers

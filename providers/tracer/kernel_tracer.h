@@ -95,6 +95,8 @@ class KernelTracer {
   virtual unsigned possible_cpus() const { return 0; }
   /// Call it before begin() if modules that the guest loads later shall have probes.
   virtual void expect_modules() {}
+  /// So many probes will be enabled: call it before the first one is.
+  virtual void expect_probes(std::size_t count) { (void)count; }
   /// Before probes are looked up: the guest may have changed its text since the last time.
   virtual void look_again() {}
 

@@ -340,7 +340,8 @@ Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchL
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   if (tracer_.table_.size() == 0) return;
   if (tracer_.shim_.ring_count() == 0) {
-    return note_waiting("the memory for the stub has no room for rings", tracer_.table_.size());
+    return note_waiting("the memory for the stub has no room for rings beside so many probes",
+                        tracer_.table_.size());
   }
   auto recording = find_recording(wants);
   const auto lists = tell_lists(recording);
@@ -394,7 +395,9 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
       form_(form),
       defined_(std::move(defined)),
       shim_([this, recording] {
-        const unsigned rings = recording == Recording::No ? 0 : std::max(1U, possible_cpus());
+        vmm::RingWants rings;
+        if (recording != Recording::No) rings.count = std::max(1U, possible_cpus());
+        if (recording == Recording::Auto) rings.trap_points = expected_probes_;
         return install_shim(machine_, kernel_, rings);
       }),
       table_(machine, shim_, kernel),

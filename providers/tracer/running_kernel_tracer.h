@@ -44,6 +44,7 @@ class RunningKernelTracer final : public KernelTracer {
   unsigned possible_cpus() const override;
   void look_again() override { table_.look_again(); }
   void expect_modules() override { expects_modules_ = true; }
+  void expect_probes(std::size_t count) override { expected_probes_ = count; }
   std::unique_ptr<KernelTrace> begin(ProbeSink& sink, GuestClock& clock,
                                      const Wants& wants) override;
   /// Gives the kernel its int3 gate back and takes the shim out of the guest, unless an int3 of
@@ -90,6 +91,7 @@ class RunningKernelTracer final : public KernelTracer {
   TrapPointTable table_;
   ProbeArmer points_;
   bool expects_modules_ = false;
+  std::size_t expected_probes_ = 0;
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with trap points
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps

@@ -40,8 +40,7 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   }
 }
 
-/// Of a limit that is met: how much of the program is within it.
-Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled) {
+std::size_t Target::count_asked() {
   std::vector<dif::ProbeId> asked;
   for (const dif::Clause& clause : program().clauses) {
     for (const dif::ProbeDescription& pattern : clause.probes) {
@@ -49,10 +48,15 @@ Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enable
                                     [&asked](const Probe& probe) { asked.push_back(probe.id); });
     }
   }
+  return count_different(std::move(asked));
+}
+
+/// Of a limit that is met: how much of the program is within it.
+Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled) {
   const std::string_view way_out = traced_.machine ? traced_.machine->more_room() : "";
   return {limit.code,
-          fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled),
-                      count_different(asked), limit.message, way_out.empty() ? "" : "; ", way_out)};
+          fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled), count_asked(),
+                      limit.message, way_out.empty() ? "" : "; ", way_out)};
 }
 
 namespace {
@@ -77,6 +81,7 @@ Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
   std::vector<dif::ProbeId> enabled;
   const auto& clauses = program().clauses;
   std::vector<std::size_t> matched(clauses.size());
+  tracer_->expect_probes(count_asked());
   for (std::uint32_t i = 0; i < clauses.size(); ++i) {
     for (const dif::ProbeDescription& pattern : clauses[i].probes) {
       std::vector<Probe> probes;

@@ -87,6 +87,7 @@ class Target {
 
  private:
   Result<std::size_t> enable_in(const Tracer::LateModule& module);
+  std::size_t count_asked();
   Error beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled);
 
   TracedMachine traced_;

@@ -100,6 +100,9 @@ class LiveTracer final : public Tracer {
     return registry_.attributes(probe);
   }
   bool has_provider(std::string_view name) override { return registry_.has(name); }
+  void expect_probes(std::size_t count) override {
+    if (kernel_tracer_) kernel_tracer_->expect_probes(count);
+  }
   Result<void> enable(const Probe& probe) override { return registry_.enable(probe); }
   Result<void> add_probes(std::span<const Probe> probes) override;
   Result<void> remove_probes(std::span<const Probe> probes) override;

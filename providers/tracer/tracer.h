@@ -99,6 +99,8 @@ class Tracer {
   virtual dif::ProviderAttributes attributes(const Probe& probe) = 0;
   /// Whether there is a provider of exactly this name, with or without probes.
   virtual bool has_provider(std::string_view name) = 0;
+  /// So many probes will be enabled: call it before the first one is.
+  virtual void expect_probes(std::size_t count) { (void)count; }
   /// Before start(). NotFound, Unsupported with the reason, or Limit: see Provider::enable().
   virtual Result<void> enable(const Probe& probe) = 0;
   /// Enables more probes between start() and stop(), while others fire. When it returns, all of

@@ -107,6 +107,25 @@ PREDICATES = """
     ERROR { @["wrong"] = count(); }
     END { printa("<in> %s %@d\\n", @); }"""
 
+# Probes that are found, or whose arguments are worked out, by looking at the guest's memory: static
+# tracepoints on or off, conditions, beginnings and ends, and the return of a fork in the child.
+PLACES = """
+    proc:::exec-success /execname == "workload"/ { @["exec", execname, 0] = count(); }
+    proc:::exit /execname == "workload"/ { @["exit", execname, args[0]] = count(); }
+    syscall::clone*:return, syscall::*fork:return /ppid == $target || pid == $target/ {
+      @["fork", pid == $target ? "parent" : "child", errno] = count();
+    }
+    sdt:::sched_process_exec /execname == "workload"/ {
+      @["path", stringof(((struct linux_binprm *)arg2)->filename), 0] = count();
+    }
+    sdt:::sched_process_exit /execname == "workload"/ {
+      @["left", stringof(((struct task_struct *)arg0)->comm), arg0 == (uintptr_t)curthread] = count();
+    }
+    sched:::off-cpu, sched:::on-cpu /execname == "workload"/ { self->n++; }
+    tcp:::connect-established { @["connected", "", args[3]->tcps_state] = count(); }
+    ERROR { @["wrong", "", arg4] = count(); }
+    END { printa("<in> %s %s %d %@d\\n", @); }"""
+
 
 def recorded(outcome):
     """How many traps were."""
@@ -138,7 +157,7 @@ class Started(unittest.TestCase):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
             for jumps in ("jumpprobes=no", "jumpprobes"):
                 with self.subTest(image, cpus=cpus, jumps=jumps):
-                    waited = self.trace(PROGRAM, image, cpus, "-x", jumps)
+                    waited = self.trace(PROGRAM, image, cpus, "-x", jumps, "-x", "record=no")
                     both = self.trace(PROGRAM, image, cpus, "-x", jumps, "-x", "record=yes")
                     self.assertEqual(recorded(waited), 0)
                     self.assertGreater(recorded(both), ALL)
@@ -150,7 +169,7 @@ class Started(unittest.TestCase):
     def test_clauses_that_wait_see_what_was_recorded_before(self):
         for image, cpus in ringside.GUESTS:
             with self.subTest(image, cpus=cpus):
-                outcome = self.trace(MIXED, image, cpus, "-x", "record=auto")
+                outcome = self.trace(MIXED, image, cpus)
                 self.assertGreater(recorded(outcome), ALL)
                 self.assertEqual(self.printed(outcome).strip(),
                                  f"<in> {ALL}\n<checked> {ALL}\n<out> {ALL}")
@@ -160,7 +179,7 @@ class Started(unittest.TestCase):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
             for jumps in ("jumpprobes=no", "jumpprobes"):
                 with self.subTest(image, cpus=cpus, jumps=jumps):
-                    waited = self.trace(LOOKS, image, cpus, "-x", jumps, command=command)
+                    waited = self.trace(LOOKS, image, cpus, "-x", jumps, "-x", "record=no", command=command)
                     both = self.trace(LOOKS, image, cpus, "-x", jumps, "-x", "record=yes", command=command)
                     self.assertGreater(recorded(both), 1100)
                     self.assertEqual(self.printed(both), self.printed(waited))
@@ -172,7 +191,7 @@ class Started(unittest.TestCase):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
             for jumps in ("jumpprobes=no", "jumpprobes"):
                 with self.subTest(image, cpus=cpus, jumps=jumps):
-                    waited = self.trace(PREDICATES, image, cpus, "-x", jumps)
+                    waited = self.trace(PREDICATES, image, cpus, "-x", jumps, "-x", "record=no")
                     both = self.trace(PREDICATES, image, cpus, "-x", jumps, "-x", "record=yes")
                     counts = dict(re.findall(r"^<in> (\w+) (\d+)$", both.stdout, re.M))
                     self.assertEqual(counts, dict(re.findall(r"^<in> (\w+) (\d+)$", waited.stdout, re.M)))
@@ -217,7 +236,8 @@ class Started(unittest.TestCase):
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
             with self.subTest(image, cpus=cpus):
                 options = ["-Z"]
-                waited = self.trace(STACKS, image, cpus, *options, command="workload --reads 500 --opens 50")
+                waited = self.trace(STACKS, image, cpus, *options, "-x", "record=no",
+                                    command="workload --reads 500 --opens 50")
                 both = self.trace(STACKS, image, cpus, *options, "-x", "record=yes",
                                   command="workload --reads 500 --opens 50")
                 self.assertGreater(recorded(both), 1050)
@@ -228,6 +248,19 @@ class Started(unittest.TestCase):
                 self.assertGreater(int(ticks[0]), 0)
                 self.assertEqual(ticks[0], ticks[1], "a stack of an interrupt ends early")
 
+    def test_probes_that_look_at_the_guest_print_the_same_both_ways(self):
+        command = "workload --getppid 100; workload --reads 100; workload --tcp 20"
+        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
+            with self.subTest(image, cpus=cpus):
+                outcomes = [self.trace(PLACES, image, cpus, "-x", f"record={record}", command=command)
+                            for record in ("no", "yes")]
+                self.assertEqual(*map(self.printed, outcomes))
+                self.assertGreater(recorded(outcomes[1]), 60)
+                for line in ("exec workload 0 3", "exit workload 1 3", "fork parent 0 3", "fork child 0 3",
+                             "path /bin/workload 0 3", "left workload 1 3", "connected  2 20"):
+                    self.assertIn(f"<in> {line}\n", outcomes[1].stdout)
+                self.assertNotIn("wrong", self.printed(outcomes[1]))
+
     def test_an_address_may_lie_anywhere_in_a_word(self):
         paths = ["/" + "abcdefghijk"[:n] for n in range(1, 9)]
         for size in (2, 4, 8, 256):
@@ -237,7 +270,7 @@ class Started(unittest.TestCase):
                        ' printa("%s %d %@d\\n", @); printa("<wrong> %@d\\n", @wrong); }')
             outcomes = [self.trace(program, "debian-6.12", 1, "-x", f"strsize={size}", *record,
                                    command="; ".join(f"cat {path} 2>&1" for path in paths))
-                        for record in ((), ("-x", "record=yes"))]
+                        for record in (("-x", "record=no"), ("-x", "record=yes"))]
             self.assertEqual(*map(self.printed, outcomes))
             self.assertNotIn("<wrong>", self.printed(outcomes[1]))
             self.assertGreaterEqual(recorded(outcomes[1]), len(paths))

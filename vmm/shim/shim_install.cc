@@ -93,10 +93,11 @@ Result<void> fill_region(GuestMemory& memory, const shim_header& header, const S
 }
 
 /// Where in `place` the shim goes: RAM, all of it, that has never held one.
-Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent place,
-                              std::uint32_t ring_count, std::uint32_t fewest_rings) {
-  ShimLayout layout = TRY(layout_shim(place, ring_count));
-  if (layout.ring_count == 0) layout = TRY(layout_shim(place, std::min(ring_count, fewest_rings)));
+Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent place, RingWants rings,
+                              std::uint32_t fewest_rings) {
+  ShimLayout layout = TRY(layout_shim(place, rings.count));
+  if (layout.ring_count == 0) layout = TRY(layout_shim(place, std::min(rings.count, fewest_rings)));
+  if (layout.ring_count != 0 && !layout.holds(rings.trap_points)) layout = TRY(layout_shim(place));
   const auto first = memory.load64(layout.place);
   if (!first || !memory.is_ram(layout.place, layout.taken())) {
     return fail(ErrorCode::Invalid,
@@ -185,8 +186,7 @@ Result<void> clear_other_slots(PausedMachine& machine, const ShimLayout& layout,
 }  // namespace
 
 Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory::Extent place,
-                                            const ShimKernelFacts& facts,
-                                            std::uint32_t ring_count) {
+                                            const ShimKernelFacts& facts, RingWants rings) {
   GuestMemory& memory = machine.memory();
   shim_header header = TRY(read_image());
   const Registers registers = TRY(machine.registers(0));
@@ -194,7 +194,7 @@ Result<std::unique_ptr<Shim>> Shim::install(PausedMachine& machine, GuestMemory:
   SavedGate saved = TRY(read_gate(memory, facts));
   const bool can_record = facts.cpu_number != 0 && facts.task;
   const ShimLayout layout =
-      TRY(take_place(memory, place, can_record ? ring_count : 0, machine.vcpu_count()));
+      TRY(take_place(memory, place, can_record ? rings : RingWants(), machine.vcpu_count()));
   ShimMapping mapping = TRY(ShimMapping::find(memory, facts, layout));
   const GuestVirt home = mapping.home();
 

@@ -73,6 +73,12 @@ struct ShimLayout {
   }
   /// With more, open addressing would make long walks in the guest.
   std::size_t most_trap_points() const { return std::size_t{table_entries} / 4 * 3; }
+  /// Whether it has room for so many, with their slots. One that needs more than this for its slot
+  /// is rare.
+  bool holds(std::size_t trap_points) const {
+    constexpr std::size_t kSlot = 10;  // bytes, of fbt's
+    return trap_points <= most_trap_points() && trap_points <= slots_bytes / kSlot;
+  }
   /// Where it lies once it is mapped at `home`.
   ShimPlace place_at(GuestVirt home) const {
     return {home, bytes, home.wrapping_add(slots), slots_bytes};
@@ -96,6 +102,13 @@ struct ShimLayout {
   }
   /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }
+};
+
+/// The rings that are wanted: for so many CPUs, unless so many trap points would not fit beside
+/// them.
+struct RingWants {
+  std::uint32_t count = 0;
+  std::size_t trap_points = 0;
 };
 
 /// The layout in `place`, with rings for so many CPUs; without any where they do not fit.

@@ -46,7 +46,7 @@ Result<std::optional<ShimTable::Bucket>> ShimTable::insert(GuestVirt address,
     return fail(ErrorCode::Limit,
                 fmt::format("{} trap points are the most that fit: enable fewer probes{}",
                             layout_.most_trap_points(),
-                            layout_.ring_count == 0 ? "" : ", or trace without -x record"));
+                            layout_.ring_count == 0 ? "" : ", or trace with -x record=no"));
   }
   entries_[bucket].store(key | slot_offset << 32, std::memory_order_release);
   ++count_;

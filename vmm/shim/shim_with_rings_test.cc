@@ -109,14 +109,14 @@ ShimKernelFacts facts_for_rings() {
 }
 
 Result<std::unique_ptr<Shim>> install_with_rings(FakeGuest& guest, const ShimKernelFacts& with,
-                                                 std::uint32_t rings) {
+                                                 RingWants rings) {
   PausedMachine paused = TRY(PausedMachine::pause(guest));
   return Shim::install(paused, kLow, with, rings);
 }
 
 TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
   FakeGuest guest;
-  const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+  const auto shim = install_with_rings(guest, facts_for_rings(), {2});
   ASSERT_TRUE(shim) << shim.error().message;
   const shim_header header = header_at(guest, kLow.base);
   const auto physical = [&](std::uint64_t address) {
@@ -152,7 +152,7 @@ TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
 
 TEST(ShimWithRings, TellsTheGuestAllThatItNeedsForThem) {
   FakeGuest guest;
-  const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+  const auto shim = install_with_rings(guest, facts_for_rings(), {2});
   ASSERT_TRUE(shim) << shim.error().message;
 
   const shim_header header = header_at(guest, kLow.base);
@@ -169,6 +169,20 @@ TEST(ShimWithRings, TellsTheGuestAllThatItNeedsForThem) {
   EXPECT_EQ(ring.first.data, header.ring_controls + 2 * SHIM_RING_SIZE);
 }
 
+TEST(ShimWithRings, HasNoneWhereSoManyTrapPointsWouldNotFitBesideThem) {
+  const auto without = layout_shim(kLow), with = layout_shim(kLow, 1);
+  ASSERT_TRUE(without && with && with->ring_count == 1);
+  std::size_t most = 1;
+  while (with->holds(most + 1)) ++most;
+  EXPECT_TRUE(without->holds(most + 1));
+  for (const std::size_t more : {std::size_t{0}, std::size_t{1}}) {
+    FakeGuest guest;
+    const auto shim = install_with_rings(guest, facts_for_rings(), {1, most + more});
+    ASSERT_TRUE(shim) << shim.error().message;
+    EXPECT_EQ((*shim)->ring_count(), 1 - more);
+  }
+}
+
 TEST(ShimWithRings, HasNoneWhereItCannotFindTheCpuOrTheTask) {
   for (const bool knows_cpu : {false, true}) {
     FakeGuest guest;
@@ -178,7 +192,7 @@ TEST(ShimWithRings, HasNoneWhereItCannotFindTheCpuOrTheTask) {
     } else {
       with.cpu_number = 0;
     }
-    const auto shim = install_with_rings(guest, with, 2);
+    const auto shim = install_with_rings(guest, with, {2});
     ASSERT_TRUE(shim);
 
     EXPECT_EQ((*shim)->ring_count(), 0u);
@@ -191,7 +205,7 @@ TEST(ShimWithRings, IsFoundAndServesTheNextTracer) {
   FakeGuest guest;
   const auto before = image_of(guest);
   {
-    const auto shim = install_with_rings(guest, facts_for_rings(), 2);
+    const auto shim = install_with_rings(guest, facts_for_rings(), {2});
     ASSERT_TRUE(shim);
     const auto slot = (*shim)->allocate_slot(8);
     ASSERT_TRUE(slot && (*shim)->add_entry(kText, *slot));
@@ -223,7 +237,7 @@ TEST(ShimWithRings, IsFoundAndServesTheNextTracer) {
 
 TEST(ShimWithRings, IsRefusedWithAnotherCountThatItsPartsDoNotFit) {
   FakeGuest guest;
-  ASSERT_TRUE(install_with_rings(guest, facts_for_rings(), 2));
+  ASSERT_TRUE(install_with_rings(guest, facts_for_rings(), {2}));
   const shim_header whole = header_at(guest, kLow.base);
   for (const std::uint32_t rings : {0u, SHIM_MAILBOXES, SHIM_MAILBOXES + 1, ~0u}) {
     shim_header changed = whole;
