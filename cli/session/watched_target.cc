@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -154,7 +155,14 @@ void WatchedTarget::say_losses() {
   const auto kernel = target_->tracer().statistics().kernel;
   tell(kernel.misses - kernel.forgotten - kernel.dropped - kernel.spoiled, losses_told_,
        "the guest went on alone because the host did not answer in time");
-  tell(kernel.dropped, dropped_told_, "the rings into which the guest records them were full");
+  const auto [from, until] = kernel.drop_span;
+  std::string why = "the rings into which the guest records them were full";
+  if (until > drops_told_until_) {
+    why +=
+        fmt::format(", between the timestamps {} and {}", std::max(from, drops_told_until_), until);
+  }
+  if (kernel.dropped > dropped_told_) drops_told_until_ = until;
+  tell(kernel.dropped, dropped_told_, why);
   tell(kernel.spoiled, spoiled_told_, "the guest has changed what its rings held");
   tell(kernel.forgotten, forgotten_told_,
        "more calls were under way at a time than are remembered");

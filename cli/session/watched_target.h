@@ -86,6 +86,7 @@ class WatchedTarget {
   std::string command_line_;  // of the guest's command, not ended yet
   Clock::time_point command_wrote_;
   std::uint64_t losses_told_ = 0, forgotten_told_ = 0, dropped_told_ = 0, spoiled_told_ = 0;
+  std::uint64_t drops_told_until_ = 0;  // a timestamp
 };
 
 // Messages about a target that ended by itself: its machine ended or is migrated, or its kernel is

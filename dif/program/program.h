@@ -152,6 +152,7 @@ struct SourceMap {
     std::int32_t line = 0;    // of the source; 0: unknown
     std::string text = {};    // the expression, in D; empty where it would be long
     std::string absent = {};  // why an address of it may be 0: "json() found no \"a.b\""
+    std::int32_t column = 0;  // of that line; 0: unknown
   };
   std::vector<Part> parts;
   bool operator==(const SourceMap&) const { return true; }

@@ -191,6 +191,11 @@ Compared told_by(Builtin variable) {
   }
 }
 
+std::string place_of(const SourceMap::Part& part) {
+  return part.column == 0 ? fmt::format("line {}", part.line)
+                          : fmt::format("line {}, column {}", part.line, part.column);
+}
+
 /// The objects of one clause, in the order in which they run.
 class ClauseNeeds {
  public:
@@ -233,7 +238,7 @@ class ClauseNeeds {
     if (part == nullptr || part->text.empty()) {
       prevent(fmt::format("an expression {}", why));
     } else {
-      prevent(fmt::format("line {}: {} {}", part->line, part->text, why));
+      prevent(fmt::format("{}: {} {}", place_of(*part), part->text, why));
     }
   }
   std::optional<std::uint16_t> read(std::size_t at, const Value& from, std::uint64_t bytes,
@@ -649,7 +654,7 @@ std::string of_action(const Action& action, std::string_view why) {
   const std::string_view name = named.empty() ? "tracemem" : named;  // with three arguments
   const SourceMap::Part* const part = action.source.at(0);
   return part == nullptr ? fmt::format("{}() {}", name, why)
-                         : fmt::format("line {}: {}() {}", part->line, name, why);
+                         : fmt::format("{}: {}() {}", place_of(*part), name, why);
 }
 
 std::optional<std::string> obstacle_of(const Action& action) {

@@ -578,6 +578,9 @@ TEST(RecordNeeds, TheObstacleNamesTheExpression) {
   Difo named = load_from(0xffff888000000000);
   named.source.parts = {{0, 7, "curthread->mm", ""}};
   EXPECT_EQ(needs_of(named).obstacle, "line 7: curthread->mm looks at the guest's memory");
+  named.source.parts = {{0, 7, "curthread->mm", "", 12}};
+  EXPECT_EQ(needs_of(named).obstacle,
+            "line 7, column 12: curthread->mm looks at the guest's memory");
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace ringside::providers {
 namespace {
 
 constexpr dif::ProbeId kNoProbe{0};
-constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; the shim waits 100 times as long
-constexpr std::uint64_t kLongestReplayWait = 1'000'000, kShortestReplayWait = 20'000;
+constexpr std::uint64_t kHeartbeatEvery = 1'000'000;   // ns, at rest later; the shim waits 100 ms
+constexpr std::uint64_t kShortestReplayWait = 20'000;  // ns
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kUpkeepSoon = 5'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
@@ -31,9 +31,8 @@ FireLoop::FireLoop(FireLoopParts parts)
       timers_(parts_.timers, parts_.sampler != nullptr ? TimerSchedule::Samples::Pause
                                                        : TimerSchedule::Samples::Free),
       end_(parts_.end.value_or(kNoProbe)),
-      // Of those that record few wait at all.
-      wait_(parts_.traps && !parts_.traps_ring && parts_.replay == nullptr ? IdleWait::kSpins : 0) {
-}
+      wait_(parts_.traps && !parts_.traps_ring && parts_.expects_waits ? IdleWait::kSpins : 0,
+            parts_.longest_rest) {}
 
 FireLoop::~FireLoop() {
   if (!thread_.joinable()) return;
@@ -183,7 +182,7 @@ void FireLoop::replay(std::uint64_t now) {
   const double filled = parts_.replay->pass();
   const double wait = static_cast<double>(replay_wait_) * 0.25 / std::max(filled, 1e-3);
   replay_wait_ = static_cast<std::uint64_t>(
-      std::clamp(wait, double{kShortestReplayWait}, double{kLongestReplayWait}));
+      std::clamp(wait, double{kShortestReplayWait}, static_cast<double>(parts_.longest_rest)));
   next_replay_ = now + replay_wait_;
 }
 

@@ -44,6 +44,8 @@ struct FireLoopParts {
   std::vector<EnabledTimer> timers{};      // from the beginning on
   std::optional<ShimTraps> traps{};        // none: nothing traps by a shim
   Replay* replay = nullptr;                // null: no trap is recorded
+  bool expects_waits = true;               // of traps; false: as good as all are recorded
+  std::uint64_t longest_rest = IdleWait::kLongestPause;  // ns
   bool traps_ring = false;         // vCPUs' own threads answer; polling is for what they miss
   unsigned poll_threads = 1;       // with this one; where traps do not ring
   std::vector<FireGate*> gates{};  // of what fires elsewhere

@@ -412,6 +412,11 @@ TEST(IdleWaitPauses, SpinsThenGrowsUpToTheLongestAndNeverPassesADeadline) {
   wait.busy();
 
   EXPECT_EQ(wait.idle(UINT64_MAX), 0u);
+
+  IdleWait other(0, IdleWait::kLongestUnwatched);
+  EXPECT_EQ(other.idle(UINT64_MAX), IdleWait::kFirstPause);
+  for (int n = 0; n < 30; ++n) other.idle(UINT64_MAX);
+  EXPECT_EQ(other.idle(UINT64_MAX), IdleWait::kLongestUnwatched);
 }
 
 }  // namespace

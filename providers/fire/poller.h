@@ -23,14 +23,17 @@ struct ShimTraps {
 /// still until the next pass. But on a host with few cores, a thread that spins takes the CPU that
 /// the guest needs. So it spins briefly after a trap, and then sleeps, each time half as long again
 /// as the last time: a trap waits for at most a third of the silence before it, and never longer
-/// than the longest sleep. That keeps an idle armed machine cheap. Pure. Fire context: yes.
+/// than the longest sleep. That keeps an idle armed machine cheap. Where nearly all traps are
+/// recorded, it need not spin, and may sleep longer. Pure. Fire context: yes.
 class IdleWait {
  public:
   static constexpr std::uint32_t kSpins = 2000;        // passes, about 100 us
   static constexpr std::uint64_t kFirstPause = 5'000;  // ns
   static constexpr std::uint64_t kLongestPause = 1'000'000;
+  static constexpr std::uint64_t kLongestUnwatched = 5'000'000;  // where hardly a trap waits
 
-  explicit IdleWait(std::uint32_t spins = kSpins) : spins_(spins) {}
+  explicit IdleWait(std::uint32_t spins = kSpins, std::uint64_t longest_pause = kLongestPause)
+      : spins_(spins), longest_pause_(longest_pause) {}
 
   /// A trap was served: spin again.
   void busy() {
@@ -44,12 +47,13 @@ class IdleWait {
       return 0;
     }
     const std::uint64_t pause = pause_;
-    pause_ = std::min(pause_ + pause_ / 2, kLongestPause);
+    pause_ = std::min(pause_ + pause_ / 2, longest_pause_);
     return std::min(pause, until_deadline);
   }
 
  private:
-  std::uint32_t spins_;
+  const std::uint32_t spins_;
+  const std::uint64_t longest_pause_;
   std::uint32_t idle_ = 0;
   std::uint64_t pause_ = kFirstPause;
 };

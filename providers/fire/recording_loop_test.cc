@@ -24,6 +24,7 @@ struct RecordingLoop {
         .sink = guest.sink, .clock = guest.clock, .begin = kLoopBegins, .end = kLoopEnds};
     made.traps.emplace(ShimTraps{shim, handlers});
     made.replay = &guest.replay;
+    made.expects_waits = false;
     made.gates = {&guest.dispatcher};
     return made;
   }

@@ -49,9 +49,24 @@ std::size_t Replay::fetch() {
       most = std::max(most, rings_.waiting(ring));
       take(ring, looked);
     }
+    note_drops(looked);
   }
   find_held(now);
   return most;
+}
+
+/// `looked` is the host's TSC after the look.
+void Replay::note_drops(std::uint64_t looked) {
+  const std::uint64_t now = clock_.moment(looked);
+  const std::uint64_t dropped = rings_.dropped();
+  if (looked_ != 0 && dropped > dropped_) {
+    if (drops_until_.load(std::memory_order_relaxed) == 0) {
+      drops_from_.store(looked_, std::memory_order_relaxed);
+    }
+    drops_until_.store(now, std::memory_order_relaxed);
+  }
+  dropped_ = dropped;
+  looked_ = now;
 }
 
 void Replay::take(std::size_t ring, std::uint64_t looked) {

@@ -54,6 +54,16 @@ class Replay final : public vmm::TrapSink {
   /// A trap whose vCPU stands still: fires after all that was recorded before it.
   void on_trap(const vmm::Trap& trap) override;
 
+  /// When traps found their ring full, as far as looks at the rings tell: after `from`, and before
+  /// `until`. Times of the time line; 0: none did.
+  struct DropSpan {
+    std::uint64_t from = 0, until = 0;
+  };
+  /// On any thread.
+  DropSpan drop_span() const {
+    return {drops_from_.load(std::memory_order_relaxed),
+            drops_until_.load(std::memory_order_relaxed)};
+  }
   /// Traps that fired after later ones. On any thread.
   std::uint64_t late() const { return late_.load(std::memory_order_relaxed); }
 
@@ -80,6 +90,7 @@ class Replay final : public vmm::TrapSink {
   static constexpr std::size_t kAtOnce = 32;
 
   std::size_t fetch();
+  void note_drops(std::uint64_t looked);
   void take(std::size_t ring, std::uint64_t looked);
   void find_held(std::uint64_t now);
   bool is_certain(const Recorded& recorded) const;
@@ -104,7 +115,9 @@ class Replay final : public vmm::TrapSink {
   std::uint64_t nobody_waited_ = 0;  // the host's TSC when it was last seen that no trap waits
   std::uint64_t fired_ = 0;          // the TSC of the last one that fired
   std::uint64_t beat_ = 0;           // the host's TSC at the last heartbeat of ours
-  std::atomic<std::uint64_t> late_ = 0;
+  std::uint64_t dropped_ = 0;        // traps, at the last look
+  std::uint64_t looked_ = 0;         // the time of it; 0: there was none
+  std::atomic<std::uint64_t> late_ = 0, drops_from_ = 0, drops_until_ = 0;
 };
 
 }  // namespace ringside::providers

@@ -44,6 +44,28 @@ TEST(Replay, TrapsOfTwoCpusFireInTheOrderOfTheirTimes) {
   EXPECT_EQ(guest.dispatcher.tally().by_cpu()[1].waited, 0u);
 }
 
+TEST(Replay, DropsFellBetweenTheLooksThatSawThem) {
+  RecordingGuest guest;
+  (void)guest.replay.pass();
+  EXPECT_EQ(guest.replay.drop_span().until, 0u);
+  const std::uint64_t before = guest.clock.moment(host_tsc());
+  (void)guest.replay.pass();
+  guest.region.ring(2).dropped += 3;
+  (void)guest.replay.pass();
+  const Replay::DropSpan first = guest.replay.drop_span();
+  const std::uint64_t after = guest.clock.moment(host_tsc());
+
+  EXPECT_GE(first.from, before);
+  EXPECT_LT(first.from, first.until);
+  EXPECT_LE(first.until, after);
+  (void)guest.replay.pass();
+  EXPECT_EQ(guest.replay.drop_span().until, first.until);
+  guest.region.ring(1).dropped += 1;
+  (void)guest.replay.pass();
+  EXPECT_EQ(guest.replay.drop_span().from, first.from);
+  EXPECT_GT(guest.replay.drop_span().until, after);
+}
+
 TEST(Replay, WallTimeIsThatOfTheTrapToo) {
   constexpr std::int64_t kWall = 1'700'000'000'000'000'000;
   RecordingGuest guest;

@@ -36,6 +36,7 @@ struct KernelTraps {
   LinuxGuest inside;                // for what fires on its vCPUs at no instruction of ours
   std::optional<ShimTraps> shim{};  // none: nothing of it traps by a shim
   Replay* replay = nullptr;         // null: none of them is recorded
+  bool expects_waits = true;        // FireLoopParts::expects_waits
   BreakpointHandler breakpoints{};  // empty: there are none without guest code
   std::vector<FireGate*> gates{};   // open while its probes fire
   std::function<bool()> upkeep{};   // FireLoopParts::upkeep

@@ -76,6 +76,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     if (tracer_.table_.size() == 0) return traps;
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *handlers_});
     traps.replay = replay_ ? &*replay_ : nullptr;
+    // Stacks of interrupts are not recorded.
+    traps.expects_waits = !replay_ || obstacle_ || stack_tables_;
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
     return traps;
@@ -132,6 +134,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
             .misses = orphans + forgotten + dropped + spoiled,
             .dropped = dropped,
+            .drop_span = replay_ ? replay_->drop_span() : Replay::DropSpan(),
             .spoiled = spoiled,
             .forgotten = forgotten,
             .unfired = dispatcher_.counters().no_point,

@@ -35,6 +35,8 @@ Trace::Trace(const TraceSources& from)
                         .timers = from.timers,
                         .traps = traps_ ? traps_->shim : std::nullopt,
                         .replay = traps_ ? traps_->replay : nullptr,
+                        .expects_waits = expects_waits(),
+                        .longest_rest = longest_rest(from),
                         .traps_ring = machine_ && machine_->traps_ring(),
                         .poll_threads = from.poll_threads,
                         .gates = gates(),
@@ -54,6 +56,12 @@ std::unique_ptr<KernelTrace> Trace::begin_kernel(const TraceSources& from) {
     wants.record_needs = [&from](dif::ProbeId probe) { return from.engine.record_needs(probe); };
   }
   return from.kernel->begin(sink_, clock_, wants);
+}
+
+/// A ring that is full drops what comes meanwhile, unless the guest may wait.
+std::uint64_t Trace::longest_rest(const TraceSources& from) const {
+  const bool may_sleep = !expects_waits() && from.record_full == RecordFull::Wait;
+  return may_sleep ? IdleWait::kLongestUnwatched : IdleWait::kLongestPause;
 }
 
 std::vector<FireGate*> Trace::gates() const {

@@ -61,6 +61,8 @@ class Trace {
  private:
   std::unique_ptr<KernelTrace> begin_kernel(const TraceSources& from);
   std::vector<FireGate*> gates() const;
+  bool expects_waits() const { return !traps_ || traps_->expects_waits; }
+  std::uint64_t longest_rest(const TraceSources& from) const;
 
   // Each works on those above it.
   EngineSink sink_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "providers/dispatch/trap_tally.h"
+#include "providers/fire/replay.h"
 #include "vmm/stop_times.h"
 
 namespace ringside::providers {
@@ -15,13 +16,14 @@ namespace ringside::providers {
 struct KernelStatistics {
   std::uint64_t armed =
       0;  // places of the text where a breakpoint of ours stands, or stood at the end
-  std::uint64_t recording = 0;  // of those, where traps are recorded and wait for nobody
-  std::uint64_t jumps = 0;      // of those, where it is a jump and no int3
-  std::uint64_t misses = 0;     // traps that passed unfired because nobody answered in time, and
-                                // what was forgotten
-  std::uint64_t dropped = 0;    // of those, that were not recorded since their ring was full
-  std::uint64_t spoiled = 0;    // of those, whose records the guest has changed
-  std::uint64_t forgotten = 0;  // ends that may have found nothing: too much had begun at a time
+  std::uint64_t recording = 0;   // of those, where traps are recorded and wait for nobody
+  std::uint64_t jumps = 0;       // of those, where it is a jump and no int3
+  std::uint64_t misses = 0;      // traps that passed unfired because nobody answered in time, and
+                                 // what was forgotten
+  std::uint64_t dropped = 0;     // of those, that were not recorded since their ring was full
+  Replay::DropSpan drop_span{};  // when that was
+  std::uint64_t spoiled = 0;     // of those, whose records the guest has changed
+  std::uint64_t forgotten = 0;   // ends that may have found nothing: too much had begun at a time
   std::uint64_t unfired = 0;   // traps that were answered at a place of no probe: it has just gone,
                                // or the place is one of our own
   std::uint64_t retired = 0;   // places that are probed no more, since the guest changed them

@@ -307,16 +307,19 @@ class Started(unittest.TestCase):
                 figures = re.search(r"(\d+) firings? by (\d+) traps?, (\d+) recorded; (\d+) missed",
                                     outcome.stderr)
                 self.assertEqual(int(figures[4]), told, outcome)
+                spans = re.findall(r"were full, between the timestamps (\d+) and (\d+)$", outcome.stderr, re.M)
+                self.assertTrue(spans, outcome)
+                self.assertTrue(all(int(begin) < int(end) for begin, end in spans), outcome)
                 self.assertEqual(int(figures[1]), seen + 1, outcome)  # END fires, too
                 self.assertGreaterEqual(seen + told, 200000)
                 self.assertLess(seen + told, 201000)
 
     def test_an_order_to_record_all_says_what_prevents_it(self):
         for program, why in (("fbt::vfs_read:entry { ustack(); }", "follows the process's stack"),
-                             ("fbt::vfs_read:entry { trace(ustackdepth); }", "line 1: ustackdepth looks at"),
+                             ("fbt::vfs_read:entry { trace(ustackdepth); }", "line 1, column 29: ustackdepth looks at"),
                              ("fbt::vfs_read:entry { trace(copyin(arg1, arg2)); }", "looks at the guest's memory"),
                              ("fbt::vfs_read:entry { self->f = args[0]; trace(self->f->f_flags); }",
-                              "line 1: self->f->f_flags looks at the guest's memory")):
+                              "line 1, column 55: self->f->f_flags looks at the guest's memory")):
             with self.subTest(program):
                 outcome = ringside.run(program, options=["-x", "record=yes"], command="true")
                 self.assertEqual(outcome.status, 1, outcome)

@@ -117,6 +117,12 @@ void RecordRings::note(std::size_t ring) {
   give_back(ring, one.head);
 }
 
+std::uint64_t RecordRings::dropped() const {
+  std::uint64_t sum = 0;
+  for (const shim_ring& ring : words_) sum += ring.first.dropped + ring.nested.dropped;
+  return sum;
+}
+
 std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
                               std::span<std::byte* const> runs) {
   Ring& one = rings_[ring];

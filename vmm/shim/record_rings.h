@@ -59,6 +59,8 @@ class RecordRings {
   bool look();
   /// At the last look: whether the guest was writing a record there.
   bool is_busy(std::size_t ring) const { return rings_[ring].busy; }
+  /// At the last look: how many traps had been dropped.
+  std::uint64_t dropped() const;
   /// How many records of that look take() has not copied yet.
   std::size_t waiting(std::size_t ring) const {
     return static_cast<std::size_t>(rings_[ring].head - rings_[ring].tail);

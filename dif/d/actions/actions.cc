@@ -62,7 +62,7 @@ Checked<void> ActionBuilder::prepare(Expr& e) {
 Checked<dif::Action> ActionBuilder::build(Expr& e) {
   std::string text = shown_text(e);  // before it changes
   dif::Action action = TRY(statement(e));
-  action.source.parts.push_back({0, e.at.source_line, std::move(text), {}});
+  action.source.parts.push_back({0, e.at.source_line, std::move(text), {}, e.at.column});
   TRY(order_.check(e, action));
   return action;
 }

@@ -72,6 +72,7 @@ void SourceParts::describe(dif::SourceMap& map) const {
     const Expr& e = *parts_[static_cast<std::size_t>(part.line)];
     // A library's lines are not the program's.
     part.line = e.at.file == 0 ? e.at.source_line : 0;
+    part.column = e.at.file == 0 ? e.at.column : 0;
     part.text = shown_text(e);
     part.absent = why_part_absent(e);
   }
