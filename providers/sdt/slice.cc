@@ -365,7 +365,7 @@ Addresses Slice::add_to(SliceNeeds& needs, SliceNeeds::State state) const {
   constexpr std::uint8_t kWord = sizeof(std::uint64_t);
   needs.store(state, Value::of(functions_.raw()), kWord, Value::of(kFunction.raw()));
   needs.store(state, Value::of(kFunction.raw()), kWord, Value::of(1));
-  needs.store(state, Value::of(kFunction.raw() + kWord), kWord, Value::of(0));
+  needs.store(state, Value::of(kFunction.wrapping_add(kWord).raw()), kWord, Value::of(0));
   std::vector<Way> open;
   open.push_back({0, std::move(state)});
   std::optional<Addresses> arguments;
