@@ -50,9 +50,9 @@ void on_signal(int number, siginfo_t* info, void* context) {
   siglongjmp(back, 1);
 }
 
-/// What XSAVE has left, less what depends on when the kernel switched to another task: which
-/// features it takes for as after a reset, whose registers it leaves out then. And less where the
-/// last instruction of x87 lay.
+/// The area that XSAVE has left, less what depends on when the kernel switched to another task:
+/// which features it takes for as after a reset, whose registers it leaves out then. And less where
+/// the last instruction of x87 lay.
 std::vector<std::byte> vectors_out() {
   constexpr std::size_t kLastX87 = 8, kLastX87End = 24;
   constexpr std::byte kX87{1};

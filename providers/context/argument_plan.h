@@ -56,7 +56,7 @@ class ComputedArguments {
  public:
   virtual ~ComputedArguments() = default;
   virtual Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const = 0;
-  /// What it looks at for argument `n`, if the trap is recorded. Not in fire context.
+  /// Its looks at memory for argument `n`, if the trap is recorded. Not in fire context.
   virtual RecordedArgument recorded(unsigned n) const = 0;
 };
 
@@ -121,7 +121,7 @@ class ArgumentSource {
   constexpr bool is_recorded() const {
     return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
   }
-  /// What computes it, and which argument of that it is; null: nothing does.
+  /// The object that computes it, and which argument of that it is; null: nothing does.
   constexpr std::pair<const ComputedArguments*, unsigned> computation() const {
     return {computed_, number_};
   }

@@ -44,7 +44,7 @@ struct TailCall {
   auto operator<=>(const TailCall&) const = default;
 };
 
-/// What a TrapFilter looks at when it is asked about a trap that was recorded.
+/// The memory that a TrapFilter looks at when it is asked about a trap that was recorded.
 struct RecordedFilter {
   std::vector<RecordedCode> codes{};
   /// The addresses that its words are, as far as they are known: by the loads of a code.

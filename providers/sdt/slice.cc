@@ -285,7 +285,7 @@ Result<Slice::End, Fault> Slice::run(Evaluation& state, const GuestReader& memor
   return Unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, steps_[at].in.address.raw()});
 }
 
-// What it looks at
+// Its looks at memory
 
 using Addresses = std::vector<std::optional<dif::RecordAddress>>;
 

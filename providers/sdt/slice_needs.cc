@@ -133,7 +133,7 @@ SliceNeeds::Value SliceNeeds::load(State& state, const Value& at, std::uint8_t b
   return value;
 }
 
-/// What is written to an address that is not known is not found again, which is a fault at worst.
+/// A write to an address that is not known is not found again, which is a fault at worst.
 void SliceNeeds::store(State& state, const Value& at, std::uint8_t bytes, const Value& value) {
   if (!at.address) return;
   const bool is_exact = at.address->room == 0;

@@ -61,11 +61,11 @@ class SliceNeeds {
   Value pop(State& state);
   /// A value whose address needs() can have.
   Value resolved(Value value);
-  /// What is looked at cannot be told.
+  /// Notes that it cannot be told beforehand what is looked at.
   void prevent();
 
   dif::RecordNeeds& needs() { return needs_; }
-  /// What the arguments in needs() are.
+  /// Says what the arguments in needs() are.
   const ArgumentPlan& plan() const { return plan_; }
 
  private:

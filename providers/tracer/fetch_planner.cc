@@ -48,7 +48,7 @@ struct Start {
 /// The words that a TrapFilter works out, as far as they are addresses that a record has.
 using FilterWords = std::array<std::optional<Start>, dif::kMaxProbeArguments>;
 
-/// What the arguments in some needs are.
+/// Says what the arguments in some needs are.
 struct Passed {
   const ArgumentPlan& plan;
   const FilterWords& filter_words;
@@ -90,7 +90,7 @@ class Planned {
   FetchList& list_;
 };
 
-/// What code of a provider's looks at. `words`: the first word that each load copies, as a source.
+/// The looks of a provider's code. `words`: the first word that each load copies, as a source.
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
                   const KernelOffsets& kernel, std::vector<std::uint16_t>& words);
 
