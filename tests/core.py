@@ -1,13 +1,13 @@
-"""The core: tests that boot guests in .ci/run on machines with few processors (run.py's --core). Each
-part of the project by its quickest witness, each kernel and each number of CPUs at least once. The whole
-of both suites takes an hour and a half there; --nightly runs it, and so does --ci where there are
-processors for it. Of live it names what is left out.
+"""The core: tests that boot guests in ./check and, on machines with few processors, in .ci/run (run.py's
+--core). Each part of the project by its quickest witness, each kernel and each number of CPUs at least
+once. The whole of both suites takes an hour and a half there; --nightly runs it, and so does --ci where
+there are processors for it. Of live it names what is left out.
 
 There the build before the tests leaves out the unit tests, which are only built with the address
 sanitizer: core.py BUILD names the targets of a build folder that --ci builds, none where it is all.
 
 A word is the beginning of the names of classes or of tests. Those of vm stand in the order in which
-they run: what is left when the time is over is skipped.
+they run. ./check runs all of VM. --ci then runs as much of VM_BESIDE as it has time for.
 """
 
 import os
@@ -35,29 +35,47 @@ def some(group, *names):
 VM = (
     # Counts, kernels and CPUs; probes of each kind; what holds when we end.
     "test_programs.debian_6_1_cpus_2", *some("test_storm.Storm", "hot", "a_guest_outlives_us_in_a_storm_of_hot"),
-    *some("test_take_over.TakeOver", "clean", "what_was_left_in_the_first"), "test_jumps.Jumps",
+    *some("test_take_over.TakeOver", "clean_takes_it"), "test_jumps.Jumps",
     "test_record.Started.test_clauses_that_wait", "test_record.Attached.test_counts",
-    "test_attach_qmp.Processors", "test_instr.On612",
+    "test_attach_qmp.Processors", *some("test_instr.On612", "arguments"), "test_sdt.debian_6_12_cpus_1",
+    "test_attach_leave.ToTheByte.test_of_memory_that_is_read",
     # The guest that changes itself.
     "test_modules.Modules.test_a_module_that_was_absent", "test_hotplug.Hotplug.test_a_cpu_goes_off",
-    # More of each kind.
-    "test_sdt.debian_6_12_cpus_1",
-    "test_counters.debian_6_1_cpus_2", "test_attach_leave.ToTheByte.test_of_memory_that_is_read",
-    "test_io.debian_6_12", "test_programs.debian_6_12_cpus_1",
     # Each part once.
-    *some("test_language.debian_6_1", "a_ring", "a_stack", "a_thread", "drops", "each", "identity", "records",
-          "return", "samples", "speculations", "stacks", "structured", "symbols", "time", "types", "user",
-          "what_is_written"),
-    "test_statistics", *some("test_functions.FormsOfFunctions", "both", "a_form"), "test_why",
-    "test_user_symbols.UserSymbolsOn612", *some("test_saved_programs.SavedPrograms", "one", "what_a_kernel"),
-    "test_stable.debian_6_1_cpus_2", "test_defined.debian_6_12_cpus_1", "test_lifecycle", "test_itself.debian_6_12_cpus_1",
-    "test_locks.debian_6_12_cpus_1", "test_machines.OneOfSeveral", "test_members.Newest", "test_teach",
-    "test_hostile_guest.Shrunk", "test_peers", "test_vms", "test_attach_qmp.Owners", "test_attach_storage",
-    "test_attach_ends.Moves", "test_command", "test_images",
-    # Refusals, and as much as there is time for.
-    "test_no_types", "test_no_guest", "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions",
-    "test_sdt.Refusals", *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"),
-    "test_members.Older", "test_examples.Examples.test_debian_6_12")
+    *some("test_language.debian_6_1", "a_thread", "drops", "records", "speculations", "stacks", "structured", "user"),
+    *some("test_counters.debian_6_1_cpus_2", "memory", "packets"), "test_io.debian_6_12",
+    *some("test_stable.debian_6_1_cpus_2", "processes", "packets"),
+    *some("test_defined.debian_6_12_cpus_1", "a_library", "files"),
+    *some("test_locks.debian_6_12_cpus_1", "locks_that_are_waited"), *some("test_functions.FormsOfFunctions", "both"),
+    *some("test_statistics.Statistics", "the_figures", "traps"), *some("test_why.Why", "busy", "a_panic"),
+    *some("test_saved_programs.SavedPrograms", "one"),
+    *some("test_lifecycle.Ends", "interrupt", "kill_takes", "a_kept_guest_survives"), "test_lifecycle.Errors",
+    *some("test_machines.OneOfSeveral", "one_dies"), "test_hostile_guest.Shrunk", *some("test_peers.Peers", "connections"),
+    *some("test_attach_ends.Moves", "a_machine"), "test_command", "test_images.CommandPort",
+    # Refusals.
+    "test_no_guest", "test_attach_bad_input.NoMachine", *some("test_attach_permissions.Users", "a_machine"))
+
+# As much more of .ci/run as there is time for.
+VM_BESIDE = (
+    *some("test_record.Started", "probes_that_look"), "test_programs.debian_6_12_cpus_1",
+    "test_take_over.TakeOver.test_what_was_left_in_the_first", "test_instr.On612", "test_counters.debian_6_1_cpus_2",
+    *some("test_language.debian_6_1", "a_ring", "a_stack", "each", "identity", "return", "samples", "symbols", "time",
+          "types", "what_is_written"),
+    "test_statistics", "test_user_symbols.UserSymbolsOn612", "test_why.Why", "test_stable.debian_6_1_cpus_2",
+    "test_defined.debian_6_12_cpus_1", "test_lifecycle", "test_itself.debian_6_12_cpus_1",
+    "test_locks.debian_6_12_cpus_1", "test_members.Newest", "test_teach", "test_peers", "test_vms",
+    "test_attach_qmp.Owners", "test_attach_storage", "test_attach_ends.Moves", "test_images", "test_no_types",
+    "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions", "test_sdt.Refusals",
+    *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"), "test_members.Older",
+    "test_examples.Examples.test_debian_6_12")
+
+
+def vm_lists(options):
+    """The lists of words for these options of run.py; none: all tests."""
+    if not options.core:
+        return ()
+    return (VM, VM_BESIDE) if options.ci else (VM,)
+
 
 # GoogleTest's filter of the suite live, of which each case boots a guest: those that are left out.
 LIVE = "-" + ":".join((

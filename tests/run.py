@@ -306,29 +306,33 @@ def run_classes(suite, numbers, processes, until):
         yield from pool.map(run_forked, *zip(*((suite, number, until) for number in numbers)))
 
 
-def selected(classes, starts):
-    """A table of classes with those of their tests whose names begin so, in the order of the words, and
-    after what could not be loaded; all where there are no such words."""
-    if not starts:
+def selected(classes, lists):
+    """A table of classes with those of their tests whose names begin with a word of the lists, in the
+    order of the words, and after what could not be loaded; all where there are no lists. A test that
+    two lists name is of the first one."""
+    if not lists:
         return classes
-    words = ("unittest.", *starts)
-    chosen = {}
-    for word in words:
-        for name, tests in classes.items():
-            if any(test.id().startswith(word) for test in tests):
-                chosen.setdefault(name, [test for test in tests if test.id().startswith(words)])
-    return chosen
+    chosen, seen = {}, set()
+    for number, words in enumerate((("unittest.",), *lists)):
+        for word in words:
+            for name, tests in classes.items():
+                wanted = [test for test in tests if test.id().startswith(words) and test.id() not in seen]
+                if any(test.id().startswith(word) for test in wanted):
+                    chosen.setdefault((number, name), wanted)
+        seen.update(test.id() for tests in chosen.values() for test in tests)
+    return {f"{name}, more" if any((before, name) in chosen for before in range(number)) else name: tests
+            for (number, name), tests in chosen.items()}
 
 
-def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, starts=()):
-    """Runs the tests of a folder, or those whose names start so, so many classes at a time, of which each
+def run_vm(folder, pattern, processes=1, retries=Retries(), until=math.inf, lists=()):
+    """Runs the tests of a folder, or those that lists name, so many classes at a time, of which each
     begins before `until` or is skipped."""
     loader = unittest.TestLoader()
     if pattern:
         loader.testNamePatterns = [f"*{pattern}*"]
     folder = pathlib.Path(folder)
     classes = selected(classes_of(loader.discover(str(folder), "test_*.py", top_level_dir=str(folder))),
-                       starts)
+                       lists)
     CLASSES[:] = classes.values()
     numbers = range(len(CLASSES))
     total = Count()
@@ -501,7 +505,7 @@ def main():
     def vm():
         if has_processors():
             suites.update({name: start_it() for name, start_it in beside.items() if name in names})
-        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until, core.VM if options.core else ())
+        return run_vm(HERE / "vm", options.k, VM_PROCESSES, retries, until, core.vm_lists(options))
 
     beside = {"nested": start_nested, "tidy": start_tidy}  # the guests of vm, where there are processors
     few = options.ci and not has_processors()
@@ -515,7 +519,7 @@ def main():
               "tidy": lambda: start_tidy()()}
     if options.suite == ["nested"]:
         suites["nested"] = lambda: run_vm(HERE / "nested", options.k, 1, retries, until,
-                                          core.NESTED if options.core else ())
+                                          (core.NESTED,) if options.core else ())
     names = [name for name in SUITES if name in (options.suite or SUITES)]
     if options.ci or options.nightly:
         names = names_in_ci(names, options.nightly)

@@ -189,8 +189,8 @@ class Counting(unittest.TestCase):
         classes = {"test_a.One": tests("test_a.One.test_x"), "unittest": tests("unittest.loader._FailedTest.b"),
                    "test_a.Two": tests("test_a.Two.test_x", "test_a.Two.test_y")}
 
-        def names(starts):
-            return [test.id() for tests in run.selected(classes, starts).values() for test in tests]
+        def names(*lists):
+            return [test.id() for tests in run.selected(classes, lists).values() for test in tests]
 
         self.assertEqual(run.selected(classes, ()), classes)
         self.assertEqual(names(("test_a.O", "test_a.Two.test_y")),
@@ -198,10 +198,15 @@ class Counting(unittest.TestCase):
         self.assertEqual(names(("test_a.Two.test_y", "test_a.O", "test_a.Two")),
                          ["unittest.loader._FailedTest.b", "test_a.Two.test_x", "test_a.Two.test_y",
                           "test_a.One.test_x"])
-        self.assertEqual(run.selected({"test_a.One": classes["test_a.One"]}, ("test_b",)), {})
+        self.assertEqual(names(("test_a.Two.test_y",), ("test_a.Two", "test_a.O")),
+                         ["unittest.loader._FailedTest.b", "test_a.Two.test_y", "test_a.Two.test_x",
+                          "test_a.One.test_x"])
+        self.assertEqual(list(run.selected(classes, (("test_a.Two.test_y",), ("test_a.Two",)))),
+                         ["unittest", "test_a.Two", "test_a.Two, more"])
+        self.assertEqual(run.selected({"test_a.One": classes["test_a.One"]}, (("test_b",),)), {})
 
     def test_each_word_of_the_core_begins_a_name(self):
-        for folder, words in (("vm", core.VM), ("nested", core.NESTED)):
+        for folder, words in (("vm", core.VM + core.VM_BESIDE), ("nested", core.NESTED)):
             for word in words:
                 module, group, test = (word.split(".") + ["", ""])[:3]
                 path = run.HERE / folder / f"{module}.py"

@@ -59,12 +59,13 @@ class WatchingSink final : public ProbeSink {
 class RecordingGuest {
  public:
   /// By a clock with fewer Hertz than the TSC has, time goes by faster. `list`: what its trap point
-  /// copies.
+  /// copies. `other`: fires in the place of `sink`.
   explicit RecordingGuest(std::uint64_t hertz = kGigahertz, vmm::Reach reach = vmm::Reach::Mapped,
-                          vmm::FetchList list = {})
+                          vmm::FetchList list = {}, ProbeSink* other = nullptr)
       : region(reach, {GuestPhys(0x21000), 160 << 10}, 2),
         clock(TickRate(hertz), {nullptr, 2, 0}),
-        copies_(add_trap_point(std::move(list))) {
+        copies_(add_trap_point(std::move(list))),
+        used_sink_(other != nullptr ? *other : sink) {
     FakeKernel::write_task(memory);
     dispatcher.keep_one_order();
     dispatcher.open();
@@ -169,12 +170,13 @@ class RecordingGuest {
 
  private:
   const bool copies_;
+  ProbeSink& used_sink_;
 
  public:
   TrapDispatcher dispatcher{
       kernel,
       contexts_,
-      sink,
+      used_sink_,
       clock,
       {.added = {{kRecordedAt, {.probe = kRecordedProbe, .plan = &kFunctionEntryArguments}}}}};
   FakeShim shim;
