@@ -43,7 +43,7 @@ Value moved(Value value, std::uint64_t by) {
 
 /// With a number that is only known to be small: the address may be as much further on.
 Value moved_by(Value value, const Value& number, std::uint64_t times) {
-  if (const auto by = number.constant()) return moved(std::move(value), *by * times);
+  if (const auto by = number.constant()) return moved(value, *by * times);
   constexpr std::uint64_t kMost = dif::RecordAddress::kMostRoom;
   if (!value.address || !number.most || *number.most > kMost / times) return {};
   const std::uint64_t room = value.address->room + *number.most * times;
@@ -82,7 +82,7 @@ void SliceNeeds::prevent() {
 
 SliceNeeds::State SliceNeeds::first() {
   State state;
-  for (std::uint16_t n = 0; n < state.registers.size(); ++n) {
+  for (std::size_t n = 0; n < state.registers.size(); ++n) {
     state.registers.at(n).address =
         dif::RecordAddress{Base::Argument, static_cast<std::uint16_t>(kFirstRegister + n)};
   }

@@ -194,9 +194,9 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
   if (at.room != 0) return std::nullopt;
   std::optional<Start> start;
   switch (at.base) {
-    case Base::Constant: start.emplace(); break;
-    case Base::Task: start.emplace(FetchLoad::kTask); break;
-    case Base::PerCpu: start.emplace(FetchLoad::kPerCpuBase); break;
+    case Base::Constant: start = Start(); break;
+    case Base::Task: start = Start{FetchLoad::kTask}; break;
+    case Base::PerCpu: start = Start{FetchLoad::kPerCpuBase}; break;
     case Base::Argument:
       start = start_in(planned, passed.plan.arguments[at.number], passed.filter_words, kernel);
       break;
@@ -206,7 +206,7 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
       const RecordLoad& load = loads[at.number];
       const bool is_pointer =
           load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
-      if (is_pointer) start.emplace(words[at.number]);
+      if (is_pointer) start = Start{words[at.number]};
       break;
     }
   }
