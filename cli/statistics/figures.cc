@@ -65,14 +65,16 @@ bool read_waits(const Tree& tree, WaitHistogram& waits) {
 std::vector<std::string> figures_lines(const Figures& figures) {
   const TraceStatistics& trace = figures.trace;
   std::vector<std::string> lines{fmt::format(
-      "{} by {}{}{}{}; {} missed, {}{}", counted(trace.firings, "firing"),
+      "{} by {}{}{}{}; {} missed{}, {}{}", counted(trace.firings, "firing"),
       counted(trace.kernel.waits.total() + trace.kernel.recorded + trace.kernel.unwanted, "trap"),
       trace.kernel.recorded == 0 ? "" : fmt::format(", {} recorded", trace.kernel.recorded),
       trace.kernel.unwanted == 0
           ? ""
           : fmt::format(", {} left out by predicates in the guest", trace.kernel.unwanted),
       trace.kernel.unfired == 0 ? "" : fmt::format(", {} of no probe", trace.kernel.unfired),
-      trace.kernel.misses, counted(figures.drops, "drop"),
+      trace.kernel.misses,
+      trace.kernel.dropped == 0 ? "" : fmt::format(" ({} by full rings)", trace.kernel.dropped),
+      counted(figures.drops, "drop"),
       trace.skipped_ticks == 0
           ? ""
           : fmt::format(", {} left out", counted(trace.skipped_ticks, "tick")))};

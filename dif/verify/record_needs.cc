@@ -231,15 +231,28 @@ class ClauseNeeds {
 
  private:
   void prevent(std::size_t at, std::string_view why) {
-    const SourceMap::Part* part = difo_->source.at(static_cast<std::uint32_t>(at));
-    // A translator made it: it has the place of the expression around it.
-    const auto& parts = difo_->source.parts;
-    if ((part == nullptr || part->text.empty()) && !parts.empty()) part = &parts.front();
-    if (part == nullptr || part->text.empty()) {
+    const SourceMap::Part* const part = part_around(static_cast<std::uint32_t>(at));
+    if (part == nullptr) {
       prevent(fmt::format("an expression {}", why));
     } else {
       prevent(fmt::format("{}: {} {}", place_of(*part), part->text, why));
     }
+  }
+  /// The part of the program's own text that an instruction belongs to. One that a library's
+  /// translator has made belongs to what takes its value, which comes after it; null: none does.
+  const SourceMap::Part* part_around(std::uint32_t at) const {
+    const auto is_own = [](const SourceMap::Part& part) {
+      return !part.text.empty() && part.line != 0;
+    };
+    const SourceMap::Part* const here = difo_->source.at(at);
+    if (here != nullptr && is_own(*here)) return here;
+    const SourceMap::Part* before = nullptr;
+    for (const SourceMap::Part& part : difo_->source.parts) {
+      if (!is_own(part)) continue;
+      if (part.first > at) return &part;
+      before = &part;
+    }
+    return before;
   }
   std::optional<std::uint16_t> read(std::size_t at, const Value& from, std::uint64_t bytes,
                                     bool is_users);

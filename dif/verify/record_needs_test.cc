@@ -581,6 +581,14 @@ TEST(RecordNeeds, TheObstacleNamesTheExpression) {
   named.source.parts = {{0, 7, "curthread->mm", "", 12}};
   EXPECT_EQ(needs_of(named).obstacle,
             "line 7, column 12: curthread->mm looks at the guest's memory");
+  // The first instruction is the library's, and belongs to what comes next.
+  named.source.parts = {{0, 0, "", ""}, {2, 8, "curthread->mm == 5", "", 3}, {4, 9, "pid", ""}};
+  EXPECT_EQ(needs_of(named).obstacle,
+            "line 8, column 3: curthread->mm == 5 looks at the guest's memory");
+  named.source.parts = {{0, 5, "execname", ""}, {1, 0, "", ""}};
+  EXPECT_EQ(needs_of(named).obstacle, "line 5: execname looks at the guest's memory");
+  named.source.parts = {{0, 0, "the library's", ""}};
+  EXPECT_EQ(needs_of(named).obstacle, "an expression looks at the guest's memory");
 }
 
 }  // namespace

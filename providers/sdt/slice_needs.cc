@@ -113,14 +113,15 @@ SliceNeeds::Value SliceNeeds::load(State& state, const Value& at, std::uint8_t b
     return {};
   }
   const std::uint64_t all = bytes + std::uint64_t{at.address->room};
+  bool is_overlaid = false;  // some of the bytes are ours
   for (auto word = state.written.rbegin(); word != state.written.rend(); ++word) {
-    if (word->at == *at.address && word->bytes == bytes) return word->value;
-    if (overlap(*word, *at.address, all)) return {};
+    if (!is_overlaid && word->at == *at.address && word->bytes == bytes) return word->value;
+    is_overlaid |= overlap(*word, *at.address, all);
   }
   Value from = resolved(at);
   if (!from.address) return {};
   dif::RecordAddress first = *from.address;
-  const bool is_exact = std::exchange(first.room, 0) == 0;
+  const bool is_exact = std::exchange(first.room, 0) == 0 && !is_overlaid;
   const std::uint16_t number = needs_.add({first, static_cast<std::uint32_t>(all), false});
   Value value{std::nullopt, most_of(bytes)};
   if (bytes == kWordBytes) {

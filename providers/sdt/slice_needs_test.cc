@@ -107,6 +107,8 @@ TEST_F(Needs, APartOfAWordThatWasWrittenIsNoAddress) {
   // mov [rdi], eax; mov rdx, [rdi]; mov rdx, [rdx]
   run(code({0x89, 0x07, 0x48, 0x8b, 0x17}));
   EXPECT_FALSE(value(kInRdx).address);
+  EXPECT_EQ(loads(), (std::vector<RecordLoad>{{{Base::Argument, 0, 0}, 8, false}}))
+      << "the other four bytes are the guest's";
   EXPECT_FALSE(prevented());
   run(code({0x48, 0x8b, 0x12}));
   EXPECT_TRUE(prevented());
