@@ -388,5 +388,15 @@ TEST(PlausibleHertz, IsWhatATscCanHave) {
   EXPECT_EQ(plausible_hertz(UINT32_MAX), std::nullopt);
 }
 
+TEST(GuestClockOrder, TimesGoOnAtHalfTheirPaceWhileTheLineHasMovedBack) {
+  const GuestClock clock(TickRate(1'000'000'000));
+  EXPECT_EQ(clock.after(1000, 50, 2000), 2000u) << "it has not moved";
+  EXPECT_EQ(clock.after(1000, 50, 1000), 1025u);
+  EXPECT_EQ(clock.after(1000, 50, 900), 1025u);
+  EXPECT_EQ(clock.after(1000, INT64_MAX, 900), 51'000u) << "whatever the guest's TSC says";
+  EXPECT_EQ(clock.after(1000, UINT64_MAX, 900), 1000u) << "it came before";
+  EXPECT_EQ(clock.after(200'000, 50, 100'000), 200'000u) << "it comes from somewhere else";
+}
+
 }  // namespace
 }  // namespace ringside::providers

@@ -64,7 +64,7 @@ void TrapDispatcher::replay(const vmm::Trap& trap, std::uint64_t time, std::uint
     unknown_cpu_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  time = in_order(time, *cpu);
+  time = in_order(time, trap.tsc, *cpu);
   const auto ago = static_cast<std::int64_t>(clock_.since(time, now));
   const dif::FireRecord record{*cpu, time, clock_.wall_of_host(now) - ago};
   const std::lock_guard lock(sink_.firing_lock(*cpu));
@@ -78,11 +78,11 @@ void TrapDispatcher::on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::
   if (serve(trap, here, cpu) == AfterFiring::StandStill) sink_.settle(cpu);
 }
 
-/// The time line may have moved a little, by what the host learned of the guest's clock meanwhile.
-std::uint64_t TrapDispatcher::in_order(std::uint64_t time, std::uint32_t cpu) {
-  constexpr std::uint64_t kMoved = 100'000;  // ns
+std::uint64_t TrapDispatcher::in_order(std::uint64_t time, std::uint64_t tsc, std::uint32_t cpu) {
   if (!is_in_one_order_) return time;
-  if (time < latest_ && latest_ - time < kMoved) time = latest_;
+  const bool is_late = time < latest_ && latest_ - time >= GuestClock::kMostMoved;
+  if (!is_late) time = clock_.after(latest_, tsc - latest_tsc_, time);
+  latest_tsc_ = tsc;
   latest_ = clock_.in_order(time, cpu);
   return latest_;
 }
@@ -100,7 +100,7 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
   const std::uint64_t tsc = host_tsc();
   const auto is_late =
       is_in_one_order_ ? GuestClock::IsLate::ForAnyTime : GuestClock::IsLate::ForAWhile;
-  const std::uint64_t time = in_order(clock_.trap_time(trap.tsc, tsc, cpu, is_late), cpu);
+  const std::uint64_t time = in_order(clock_.trap_time(trap.tsc, tsc, cpu, is_late), trap.tsc, cpu);
   // A trap may have waited for all that was recorded before it.
   const auto ago = static_cast<std::int64_t>(is_in_one_order_ ? clock_.since(time, tsc) : 0);
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc) - ago};

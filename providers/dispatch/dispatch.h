@@ -80,7 +80,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   bool is_closed();
   /// Which of the kernel's CPUs a trap came from; empty where it says what is none.
   std::optional<std::uint32_t> cpu_of(const vmm::Trap& trap) const;
-  std::uint64_t in_order(std::uint64_t time, std::uint32_t cpu);
+  std::uint64_t in_order(std::uint64_t time, std::uint64_t tsc, std::uint32_t cpu);
   enum class AfterFiring : std::uint8_t { Resume, StandStill };
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
   AfterFiring serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
@@ -99,7 +99,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   GuestClock& clock_;
   std::atomic<bool> open_ = false;
   bool is_in_one_order_ = false;
-  std::uint64_t latest_ = 0;  // the last time, where they are
+  std::uint64_t latest_ = 0, latest_tsc_ = 0;  // the last time, where they are, and its TSC
   TrapTally tally_;
   PendingReturns pending_;
   std::unique_ptr<const DispatchTable> table_;  // the epoch's

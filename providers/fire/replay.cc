@@ -80,9 +80,10 @@ void Replay::take(std::size_t ring, std::uint64_t looked) {
     }
     const std::size_t taken = rings_.take(ring, std::span(taken_).first(room), taken_runs_);
     for (std::size_t n = 0; n < taken; ++n) {
-      queue.last_tsc = taken_[n].tsc;
-      queue.last_time =
-          std::max(queue.last_time, clock_.recorded_time(queue.last_tsc, queue.quiet, looked));
+      const std::uint64_t tsc = taken_[n].tsc;
+      const std::uint64_t time = clock_.recorded_time(tsc, queue.quiet, looked);
+      queue.last_time = clock_.after(queue.last_time, tsc - queue.last_tsc, time);
+      queue.last_tsc = tsc;
       queue.recorded[(queue.first + queue.count++) % capacity] = {taken_[n], queue.last_time};
     }
     if (taken == 0 && rings_.waiting(ring) != 0) return;  // it cannot be read any more

@@ -76,8 +76,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     if (tracer_.table_.size() == 0) return traps;
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *handlers_});
     traps.replay = replay_ ? &*replay_ : nullptr;
-    // Stacks of interrupts are not recorded.
-    traps.expects_waits = !replay_ || obstacle_ || stack_tables_;
+    // Stacks of interrupts are not recorded, nor are modules that come later.
+    traps.expects_waits = !replay_ || obstacle_ || stack_tables_ || tracer_.modules_;
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
     return traps;
