@@ -117,10 +117,6 @@ class ArgumentSource {
     return kind_ != Kind::None && kind_ != Kind::Site && kind_ != Kind::Fact &&
            kind_ != Kind::Untold;
   }
-  /// Whether the record of a trap is enough for it: it is in no memory.
-  constexpr bool is_recorded() const {
-    return kind_ != Kind::Word && kind_ != Kind::FilterValues && kind_ != Kind::Computed;
-  }
   /// The object that computes it, and which argument of that it is; null: nothing does.
   constexpr std::pair<const ComputedArguments*, unsigned> computation() const {
     return {computed_, number_};

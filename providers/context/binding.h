@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "dif/program/probe_description.h"
@@ -44,7 +43,8 @@ struct TailCall {
   auto operator<=>(const TailCall&) const = default;
 };
 
-/// The memory that a TrapFilter looks at when it is asked about a trap that was recorded.
+/// The memory that a TrapFilter looks at when it is asked about a trap that was recorded. If a code
+/// has an obstacle, it cannot be asked about such traps.
 struct RecordedFilter {
   std::vector<RecordedCode> codes{};
   /// The addresses that its words are, as far as they are known: by the loads of a code.
@@ -53,8 +53,6 @@ struct RecordedFilter {
     std::optional<dif::RecordAddress> address{};
   };
   std::array<Word, dif::kMaxProbeArguments> words{};
-  /// Why it cannot be asked about such traps, worded to follow "waits: "; empty: it can.
-  std::optional<std::string> obstacle{};
 };
 
 /// Decides which traps at a place fire a probe, where not all of them do, and works out arguments

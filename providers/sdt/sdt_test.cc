@@ -166,7 +166,6 @@ TEST_F(Sdt, ARecordHasTheSiteAndWhatTheBlockLooksAt) {
   const RecordedFilter recorded = bound_at(text(kAfter))->filter->recorded();
 
   ASSERT_EQ(recorded.codes.size(), 1u);
-  EXPECT_FALSE(recorded.obstacle);
   const RecordedCode& all = recorded.codes[0];
   EXPECT_EQ(all.plan.arguments[0], ArgumentSource::in(&Registers::rbx));
   const std::vector<dif::RecordLoad> loads{

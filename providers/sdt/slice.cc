@@ -299,11 +299,7 @@ struct Slice::Way {
 Addresses Slice::arguments_of(Way& way, SliceNeeds& needs, Kind call) const {
   constexpr auto& kRegisters = arch::kArgumentRegisters;
   Addresses addresses;
-  const auto value_of = [&](arch::Register which) {
-    const auto found = std::ranges::find(arch::kByEncoding, which);
-    return way.state.registers.at(static_cast<std::size_t>(found - arch::kByEncoding.begin()));
-  };
-  SliceNeeds::Value on_stack = value_of(arch::kStackPointer);
+  SliceNeeds::Value on_stack = SliceNeeds::register_of(way.state, arch::kStackPointer);
   if (call == Kind::TailCall && on_stack.address) {
     on_stack.address->offset += arch::kFirstStackArgument;
   }
@@ -312,7 +308,7 @@ Addresses Slice::arguments_of(Way& way, SliceNeeds& needs, Kind call) const {
     const std::size_t place = n + 1;  // after __data
     SliceNeeds::Value value;
     if (place < kRegisters.size()) {
-      value = value_of(kRegisters[place]);
+      value = SliceNeeds::register_of(way.state, kRegisters[place]);
     } else {
       value = needs.load(way.state, on_stack, arch::kStackWord);
       if (on_stack.address) on_stack.address->offset += arch::kStackWord;

@@ -52,6 +52,7 @@ class SliceNeeds {
 
   /// A trap's registers.
   State first();
+  static Value& register_of(State& state, arch::Register which);
   /// Runs one instruction, which adds to needs() what it looks at. A jump or a call changes no more
   /// than the stack.
   void step(State& state, const disasm::Operation& in);
@@ -69,7 +70,6 @@ class SliceNeeds {
   const ArgumentPlan& plan() const { return plan_; }
 
  private:
-  Value& register_of(State& state, arch::Register which);
   Value address_of(State& state, const disasm::Operation& in);
   Value read(State& state, const disasm::Operation& in, const disasm::Operand& operand);
   void write(State& state, const disasm::Operation& in, const disasm::Operand& operand,

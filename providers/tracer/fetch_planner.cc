@@ -255,7 +255,7 @@ Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords&
 Obstacle add_filter(Planned& planned, const TrapFilter& filter, const KernelOffsets& kernel,
                     FilterWords& filter_words) {
   const RecordedFilter recorded = filter.recorded();
-  Obstacle why = recorded.obstacle;
+  Obstacle why;
   for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
     const RecordedCode& code = recorded.codes[n];
     std::vector<std::uint16_t> words;

@@ -161,7 +161,7 @@ TEST_F(Planner, WhatAFilterLooksAtIsCopiedAndItsWordsMayBeAddresses) {
           {kRsp, 2, false, 0x88}});
   EXPECT_FALSE(add({.arguments = 15}, plan)) << "the host works them out";
   EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, false}}), plan));
-  filter.answer.obstacle = "it is so";
+  filter.answer.codes[0].needs.obstacle = "it is so";
   EXPECT_EQ(add({}), "it is so");
 }
 

@@ -40,23 +40,12 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   }
 }
 
-std::size_t Target::count_asked() {
-  std::vector<dif::ProbeId> asked;
-  for (const dif::Clause& clause : program().clauses) {
-    for (const dif::ProbeDescription& pattern : clause.probes) {
-      (void)tracer_->for_each_probe(pattern,
-                                    [&asked](const Probe& probe) { asked.push_back(probe.id); });
-    }
-  }
-  return count_different(std::move(asked));
-}
-
 /// Of a limit that is met: how much of the program is within it.
-Error Target::beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled) {
+Error Target::beyond(const Error& limit, std::size_t asked,
+                     const std::vector<dif::ProbeId>& enabled) const {
   const std::string_view way_out = traced_.machine ? traced_.machine->more_room() : "";
-  return {limit.code,
-          fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled), count_asked(),
-                      limit.message, way_out.empty() ? "" : "; ", way_out)};
+  return {limit.code, fmt::format("{} probes fit, {} asked: {}{}{}", count_different(enabled),
+                                  asked, limit.message, way_out.empty() ? "" : "; ", way_out)};
 }
 
 namespace {
@@ -77,11 +66,10 @@ bool may_come_later(const dif::ProbeDescription& pattern, const std::vector<Prob
 
 }  // namespace
 
-Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
-  std::vector<dif::ProbeId> enabled;
+/// The probes of each description of each clause, in this order.
+Result<std::vector<Target::Matched>> Target::find_all(Matching matching) {
+  std::vector<Matched> all;
   const auto& clauses = program().clauses;
-  std::vector<std::size_t> matched(clauses.size());
-  tracer_->expect_probes(count_asked());
   for (std::uint32_t i = 0; i < clauses.size(); ++i) {
     for (const dif::ProbeDescription& pattern : clauses[i].probes) {
       std::vector<Probe> probes;
@@ -101,16 +89,32 @@ Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
                                                   "trace fewer of them at once",
                                                   pattern.to_string()));
       }
-      for (const Probe& probe : probes) {
-        auto done = tracer_->enable(probe);
-        if (!done && done.error().code == ErrorCode::Limit)
-          done.error() = beyond(done.error(), enabled);
-        TRY(done);
-        enabled.push_back(probe.id);
-        engine_->enable(i, probe.id, probe.name);
-      }
-      matched[i] += probes.size();
+      all.push_back({i, std::move(probes)});
     }
+  }
+  return all;
+}
+
+Result<std::vector<std::size_t>> Target::enable_all(Matching matching) {
+  const auto all = TRY(find_all(matching));
+  std::vector<dif::ProbeId> asked, enabled;
+  for (const Matched& one : all) {
+    for (const Probe& probe : one.probes) asked.push_back(probe.id);
+  }
+  const std::size_t count = count_different(std::move(asked));
+  tracer_->expect_probes(count);
+  std::vector<std::size_t> matched(program().clauses.size());
+  for (const auto& [clause, probes] : all) {
+    for (const Probe& probe : probes) {
+      auto done = tracer_->enable(probe);
+      if (!done && done.error().code == ErrorCode::Limit) {
+        done.error() = beyond(done.error(), count, enabled);
+      }
+      TRY(done);
+      enabled.push_back(probe.id);
+      engine_->enable(clause, probe.id, probe.name);
+    }
+    matched[clause] += probes.size();
   }
   return matched;
 }

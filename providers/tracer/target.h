@@ -87,8 +87,14 @@ class Target {
 
  private:
   Result<std::size_t> enable_in(const Tracer::LateModule& module);
-  std::size_t count_asked();
-  Error beyond(const Error& limit, const std::vector<dif::ProbeId>& enabled);
+  /// The probes that one description of a clause means.
+  struct Matched {
+    std::uint32_t clause = 0;
+    std::vector<Probe> probes;
+  };
+  Result<std::vector<Matched>> find_all(Matching matching);
+  Error beyond(const Error& limit, std::size_t asked,
+               const std::vector<dif::ProbeId>& enabled) const;
 
   TracedMachine traced_;
   std::unique_ptr<Tracer> tracer_;

@@ -127,6 +127,21 @@ TEST_P(Remains, AreTakenOutToTheLastByte) {
   EXPECT_FALSE(*find());
 }
 
+TEST(ShimRemains, OfATracerWithoutTypesAreFoundByOneThatHasThem) {
+  ShimKernelFacts with_types = facts();
+  with_types.task = ShimTaskFacts{0x1000, 0x10, 0x20, 0x24, 0x30};
+  with_types.cpu_number = 0x2000;
+  ShimKernelFacts other_types = with_types;
+  other_types.task->comm = 0x18;
+  for (const auto& [left_by, is_found] :
+       {std::pair(facts(), true), std::pair(with_types, true), std::pair(other_types, false)}) {
+    FakeGuest guest;
+    ASSERT_TRUE(install(guest, left_by, kLow));
+    const auto found = ShimRemains::find(guest.memory(), with_types);
+    EXPECT_EQ(found && *found, is_found);
+  }
+}
+
 TEST_P(Remains, AreFoundWithoutTheGate) {
   guest_.set_gate(kHandler, 0x8e00);  // it died after it had given that back
 
