@@ -15,7 +15,7 @@ namespace ringside::providers {
 namespace {
 
 constexpr dif::ProbeId kNoProbe{0};
-constexpr std::uint64_t kHeartbeatEvery = 1'000'000;   // ns, at rest later; the shim waits 100 ms
+constexpr std::uint64_t kHeartbeatEvery = 1'000'000;   // ns; later at rest. The shim waits 100 ms.
 constexpr std::uint64_t kShortestReplayWait = 20'000;  // ns
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kUpkeepSoon = 5'000'000;

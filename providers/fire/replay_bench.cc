@@ -1,6 +1,5 @@
 // The cost on the host of a recorded trap, from its ring to the aggregation or the principal
-// buffer: for
-// `@[execname] = count()`, and for a printf() of three values.
+// buffer: for `@[execname] = count()`, and for a printf() of three values.
 #include <benchmark/benchmark.h>
 
 #include <memory>

@@ -45,7 +45,7 @@ SiteWatch::SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement
 /// At the target nobody asks whether the tracepoint is on.
 RecordedFilter SiteWatch::recorded(bool at_place) const {
   SliceNeeds needs(cpu_);
-  SliceNeeds::State state = needs.first();
+  SliceNeeds::State state = SliceNeeds::first();
   if (at_place) needs.load(state, SliceNeeds::Value::of(site_.raw()), 1);
   if (at_place && where_ == SitePlacement::Where::Before) needs.step(state, before_);
   const auto addresses = slice_.add_to(needs, std::move(state));

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "dif/verify/record_needs.h"
@@ -51,7 +50,7 @@ class SliceNeeds {
   };
 
   /// A trap's registers.
-  State first();
+  static State first();
   static Value& register_of(State& state, arch::Register which);
   /// Runs one instruction, which adds to needs() what it looks at. A jump or a call changes no more
   /// than the stack.
@@ -65,7 +64,7 @@ class SliceNeeds {
   /// Notes that it cannot be told beforehand what is looked at.
   void prevent();
 
-  dif::RecordNeeds& needs() { return needs_; }
+  const dif::RecordNeeds& needs() const { return needs_; }
   /// Says what the arguments in needs() are.
   const ArgumentPlan& plan() const { return plan_; }
 

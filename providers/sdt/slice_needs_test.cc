@@ -37,7 +37,7 @@ class Needs : public testing::Test {
   bool prevented() { return needs_.needs().obstacle.has_value(); }
 
   SliceNeeds needs_{CpuNumber{kCpuNumber, 3}};
-  SliceNeeds::State state_ = needs_.first();
+  SliceNeeds::State state_ = SliceNeeds::first();
 };
 
 TEST_F(Needs, ARegisterOfTheTrapIsAnArgumentOfThePlan) {

@@ -57,7 +57,9 @@ struct Passed {
 /// The list of one place, as it grows.
 class Planned {
  public:
-  explicit Planned(FetchList& list) : list_(list) {}
+  Planned(FetchList& list, const KernelOffsets& kernel) : list_(list), kernel_(kernel) {}
+
+  const KernelOffsets& kernel() const { return kernel_; }
 
   /// The word that it copies first, as a source; empty where the list has no room.
   std::optional<std::uint16_t> add(std::uint16_t source, std::int64_t offset, std::uint64_t bytes,
@@ -76,8 +78,8 @@ class Planned {
   /// Without room for it the trap is recorded, whatever the predicate will say.
   void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
 
-  Obstacle add_stack(const KernelOffsets& kernel) {
-    if (!kernel.layout.task_stack) return kNoTypes;
+  Obstacle add_stack() {
+    if (!kernel_.layout.task_stack) return kNoTypes;
     list_.add_stack();
     return std::nullopt;
   }
@@ -88,34 +90,34 @@ class Planned {
 
  private:
   FetchList& list_;
+  const KernelOffsets& kernel_;
 };
 
 /// The looks of a provider's code. `words`: the first word that each load copies, as a source.
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
-                  const KernelOffsets& kernel, std::vector<std::uint16_t>& words);
+                  std::vector<std::uint16_t>& words);
 
 /// An argument's value.
-Obstacle add_value(Planned& planned, const ArgumentSource& source, const FilterWords& filter_words,
-                   const KernelOffsets& kernel) {
+Obstacle add_value(Planned& planned, const ArgumentSource& source,
+                   const FilterWords& filter_words) {
   if (const auto word = source.word()) {
     return planned.add_word(*word) ? std::nullopt : kTooMuch;
   }
   const auto [computed, n] = source.computation();
   if (computed == nullptr) return std::nullopt;
   std::vector<std::uint16_t> words;
-  return add_code(planned, computed->recorded(n).code, filter_words, kernel, words);
+  return add_code(planned, computed->recorded(n).code, filter_words, words);
 }
 
-Obstacle add_arguments(Planned& planned, const Passed& passed, const dif::RecordNeeds& needs,
-                       const KernelOffsets& kernel) {
+Obstacle add_arguments(Planned& planned, const Passed& passed, const dif::RecordNeeds& needs) {
   const ArgumentPlan& plan = passed.plan;
   Obstacle why;
   if (needs.error_number) {
-    why = add_value(planned, plan.system_call_result, passed.filter_words, kernel);
+    why = add_value(planned, plan.system_call_result, passed.filter_words);
   }
   for (std::size_t n = 0; !why && n < plan.arguments.size(); ++n) {
     if ((needs.arguments >> n & 1) == 0) continue;
-    why = add_value(planned, plan.arguments[n], passed.filter_words, kernel);
+    why = add_value(planned, plan.arguments[n], passed.filter_words);
   }
   return why;
 }
@@ -128,34 +130,34 @@ Obstacle add_behind_task(Planned& planned, Offset pointer, Offset member) {
 }
 
 /// The words that ThreadClock::ran() takes.
-Obstacle add_run_time(Planned& planned, const KernelOffsets& kernel) {
-  const guest_linux::KernelLayout& in = kernel.layout;
-  if (!kernel.run_queues || !in.rq_clock || !in.rq_clock_task) return kNoTypes;
+Obstacle add_run_time(Planned& planned) {
+  const guest_linux::KernelLayout& in = planned.kernel().layout;
+  if (!planned.kernel().run_queues || !in.rq_clock || !in.rq_clock_task) return kNoTypes;
   for (const Offset member : {in.task_pid, in.task_sum_exec_runtime, in.task_exec_start}) {
     if (!member) return kNoTypes;
     if (!planned.add(FetchLoad::kTask, *member, kPointerBytes)) return kTooMuch;
   }
   for (const Offset clock : {in.rq_clock, in.rq_clock_task}) {
-    const auto distance = static_cast<std::int64_t>(kernel.run_queues->wrapping_add(*clock).raw());
+    const auto distance =
+        static_cast<std::int64_t>(planned.kernel().run_queues->wrapping_add(*clock).raw());
     if (!planned.add(FetchLoad::kPerCpuBase, distance, kPointerBytes)) return kTooMuch;
   }
   return std::nullopt;
 }
 
-Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_edge,
-                      const KernelOffsets& kernel) {
+Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_edge) {
   using dif::Builtin;
-  const guest_linux::KernelLayout& layout = kernel.layout;
+  const guest_linux::KernelLayout& layout = planned.kernel().layout;
   switch (variable) {
-    case Builtin::Vtimestamp: return add_run_time(planned, kernel);
+    case Builtin::Vtimestamp: return add_run_time(planned);
     case Builtin::Ppid: return add_behind_task(planned, layout.task_real_parent, layout.task_tgid);
     case Builtin::Uid: return add_behind_task(planned, layout.task_cred, layout.cred_uid);
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
-      if (!at_function_edge) return planned.add_stack(kernel);
+      if (!at_function_edge) return planned.add_stack();
       return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt
                                                                            : kTooMuch;
-    case Builtin::Stackdepth: return planned.add_stack(kernel);
+    case Builtin::Stackdepth: return planned.add_stack();
     default: return "a variable is of the guest's memory";
   }
 }
@@ -164,11 +166,11 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_
 /// record does not have it.
 std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
                               std::span<const RecordLoad> loads,
-                              std::span<const std::uint16_t> words, const KernelOffsets& kernel);
+                              std::span<const std::uint16_t> words);
 
 /// An argument, to count addresses from.
 std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
-                              const FilterWords& filter_words, const KernelOffsets& kernel) {
+                              const FilterWords& filter_words) {
   if (!source.exists()) return Start();
   if (const auto which = source.whole_register()) return Start{source_of(*which)};
   if (const auto n = source.filter_word()) return filter_words.at(*n);
@@ -181,15 +183,15 @@ std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
   if (computed == nullptr) return std::nullopt;
   const RecordedArgument argument = computed->recorded(n);
   std::vector<std::uint16_t> words;
-  const auto why = add_code(planned, argument.code, filter_words, kernel, words);
+  const auto why = add_code(planned, argument.code, filter_words, words);
   if (why || !argument.address) return std::nullopt;
   return start_of(planned, {argument.code.plan, filter_words}, *argument.address,
-                  argument.code.needs.loads, words, kernel);
+                  argument.code.needs.loads, words);
 }
 
 std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
                               std::span<const RecordLoad> loads,
-                              std::span<const std::uint16_t> words, const KernelOffsets& kernel) {
+                              std::span<const std::uint16_t> words) {
   using Base = RecordAddress::Base;
   if (at.room != 0) return std::nullopt;
   std::optional<Start> start;
@@ -198,7 +200,7 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
     case Base::Task: start = Start{FetchLoad::kTask}; break;
     case Base::PerCpu: start = Start{FetchLoad::kPerCpuBase}; break;
     case Base::Argument:
-      start = start_in(planned, passed.plan.arguments[at.number], passed.filter_words, kernel);
+      start = start_in(planned, passed.plan.arguments[at.number], passed.filter_words);
       break;
     case Base::Load: {
       // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to
@@ -216,10 +218,10 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
 
 /// `words`: the first word that each load copies, as a source.
 Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const RecordLoad> loads,
-                   const KernelOffsets& kernel, std::vector<std::uint16_t>& words) {
+                   std::vector<std::uint16_t>& words) {
   using Base = RecordAddress::Base;
   for (const RecordLoad& load : loads) {
-    const auto start = start_of(planned, passed, load.at, loads, words, kernel);
+    const auto start = start_of(planned, passed, load.at, loads, words);
     if (!start && load.at.base == Base::Argument) {
       return fmt::format("arg{} is no address that a record has", load.at.number);
     }
@@ -235,53 +237,50 @@ Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const Recor
 }
 
 Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
-                   bool at_function_edge, const KernelOffsets& kernel,
-                   std::vector<std::uint16_t>& words) {
+                   bool at_function_edge, std::vector<std::uint16_t>& words) {
   Obstacle why = needs.obstacle;
-  if (!why) why = add_arguments(planned, passed, needs, kernel);
+  if (!why) why = add_arguments(planned, passed, needs);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, at_function_edge, kernel);
+    if (!why) why = add_variable(planned, variable, at_function_edge);
   }
-  if (!why && needs.stack) why = planned.add_stack(kernel);
-  return why ? why : add_loads(planned, passed, needs.loads, kernel, words);
+  if (!why && needs.stack) why = planned.add_stack();
+  return why ? why : add_loads(planned, passed, needs.loads, words);
 }
 
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
-                  const KernelOffsets& kernel, std::vector<std::uint16_t>& words) {
-  if (code.needs.obstacle) return code.needs.obstacle;
-  return add_needs(planned, {code.plan, filter_words}, code.needs, false, kernel, words);
+                  std::vector<std::uint16_t>& words) {
+  return add_needs(planned, {code.plan, filter_words}, code.needs, false, words);
 }
 
-Obstacle add_filter(Planned& planned, const TrapFilter& filter, const KernelOffsets& kernel,
-                    FilterWords& filter_words) {
+Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& filter_words) {
   const RecordedFilter recorded = filter.recorded();
   Obstacle why;
   for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
     const RecordedCode& code = recorded.codes[n];
     std::vector<std::uint16_t> words;
-    why = add_code(planned, code, filter_words, kernel, words);
+    why = add_code(planned, code, filter_words, words);
     for (std::size_t word = 0; !why && word < filter_words.size(); ++word) {
       const auto& [of, address] = recorded.words.at(word);
       if (of != n || !address) continue;
       filter_words.at(word) =
-          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, words, kernel);
+          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, words);
     }
   }
   return why;
 }
 
-Obstacle add_probe(Planned& planned, const PlacedProbe& probe, const KernelOffsets& kernel) {
+Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
   const auto& [binding, needs] = probe;
   FilterWords filter_words;
   Obstacle why;
-  if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, kernel, filter_words);
+  if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, filter_words);
   if (!why && binding->number != kNoNumber) {
-    why = add_value(planned, binding->plan->system_call_number, filter_words, kernel);
+    why = add_value(planned, binding->plan->system_call_number, filter_words);
   }
   std::vector<std::uint16_t> words;
   return why ? why
              : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
-                         kernel, words);
+                         words);
 }
 
 /// Some bytes of a word of the record.
@@ -357,15 +356,14 @@ void add_check_of_number(Planned& planned, const Binding& binding) {
 }
 
 /// The checks of one predicate, behind all that it looks at.
-Obstacle add_later_checks(Planned& planned, const Binding& binding, const RecordNeeds& needs,
-                          const KernelOffsets& kernel) {
+Obstacle add_later_checks(Planned& planned, const Binding& binding, const RecordNeeds& needs) {
   const ArgumentPlan& plan = *binding.plan;
   const FilterWords no_filter;
   const Passed passed{plan, no_filter};
-  Obstacle why = add_arguments(planned, passed, {.arguments = needs.predicate_arguments}, kernel);
+  Obstacle why = add_arguments(planned, passed, {.arguments = needs.predicate_arguments});
   const auto loads = std::span(needs.loads).first(needs.predicate_loads);
   std::vector<std::uint16_t> words;
-  if (!why) why = add_loads(planned, passed, loads, kernel, words);
+  if (!why) why = add_loads(planned, passed, loads, words);
   if (why) return why;
   for (const RecordCheck& check : needs.later_checks) {
     std::optional<Place> place = place_in_task(check.value);
@@ -401,8 +399,7 @@ bool tells_arguments(const PlacedProbe& probe) {
 
 /// Where a trap is also a step of a function's return, or something that a TrapFilter remembers, it
 /// must be seen.
-Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes,
-                    const KernelOffsets& kernel) {
+Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
   const bool fire_alone = std::ranges::all_of(probes, [](const PlacedProbe& probe) {
     return probe.binding->role == Role::Fires && probe.binding->filter == nullptr;
   });
@@ -417,7 +414,7 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes,
   if (!one_predicate || first.needs.later_checks.empty() || !tells_arguments(first)) {
     return std::nullopt;
   }
-  return add_later_checks(planned, *first.binding, first.needs, kernel);
+  return add_later_checks(planned, *first.binding, first.needs);
 }
 
 }  // namespace
@@ -428,10 +425,10 @@ Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
     if (probe.needs.obstacle) return probe.needs.obstacle;
   }
   if (probes.empty()) return std::nullopt;
-  Planned planned(list);
-  Obstacle why = add_checks(planned, probes, kernel);
+  Planned planned(list, kernel);
+  Obstacle why = add_checks(planned, probes);
   for (const PlacedProbe& probe : probes) {
-    if (!why) why = add_probe(planned, probe, kernel);
+    if (!why) why = add_probe(planned, probe);
   }
   return why;
 }

@@ -262,7 +262,6 @@ std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(c
   return recording;
 }
 
-/// A trap that waits takes longer where others are recorded, since those before it fire first.
 std::uint64_t RunningKernelTracer::Trace::waiting_places() const {
   std::uint64_t places = 0;
   for (const auto& one : why_waiting_) places += one.second;
@@ -356,6 +355,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   }
   auto recording = find_recording(wants);
   const auto lists = tell_lists(recording);
+  // A trap that waits takes longer where others are recorded, since those before it fire first.
   if (recording.size() < waiting_places()) {
     note_waiting("most of the program's places have to wait, and so all do", recording.size());
     recording.clear();

@@ -50,8 +50,8 @@ class Shim final : public TrapTable, public Mailboxes {
   /// Puts the shim into `place`, as shim_layout.h says, and points IDT[3] at it. The machine's
   /// memory may be mapped here or not. Refuses (Unsupported), with the way out, a guest with FRED,
   /// with a gate that uses an IST, with no free PMDs, with user page tables that are not Linux's,
-  /// or one that carries a shim already. Not active yet. With the rings that are
-  /// wanted, or for as many CPUs as there are vCPUs now; none where those do not fit.
+  /// or one that carries a shim already. Not active yet. If the rings that are
+  /// wanted do not fit, it has rings for as many CPUs as there are vCPUs now, or none.
   static Result<std::unique_ptr<Shim>> install(PausedMachine& machine, GuestMemory::Extent place,
                                                const ShimKernelFacts& facts, RingWants rings = {});
   /// The region has the layout `layout`, with the image and its header in place, and is mapped in

@@ -73,10 +73,9 @@ struct ShimLayout {
   }
   /// With more, open addressing would make long walks in the guest.
   std::size_t most_trap_points() const { return std::size_t{table_entries} / 4 * 3; }
-  /// Whether it has room for so many, with their slots. One that needs more than this for its slot
-  /// is rare.
+  /// Whether it has room for so many trap points with their slots.
   bool holds(std::size_t trap_points) const {
-    constexpr std::size_t kSlot = 10;  // bytes, of fbt's
+    constexpr std::size_t kSlot = 10;  // bytes; few of fbt's slots are larger
     return trap_points <= most_trap_points() && trap_points <= slots_bytes / kSlot;
   }
   /// Where it lies once it is mapped at `home`.
