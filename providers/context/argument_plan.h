@@ -56,7 +56,7 @@ class ComputedArguments {
  public:
   virtual ~ComputedArguments() = default;
   virtual Result<std::uint64_t, Fault> argument(unsigned n, const ArgumentMoment& at) const = 0;
-  /// Its looks at memory for argument `n`, if the trap is recorded. Not in fire context.
+  /// The memory that it reads for argument `n`; a recorded trap copies it. Not in fire context.
   virtual RecordedArgument recorded(unsigned n) const = 0;
 };
 
@@ -197,13 +197,14 @@ struct ArgumentPlan {
   bool needs_vcpu(unsigned n) const { return n < arguments.size() && arguments[n].needs_vcpu(); }
 };
 
-/// The guest's memory that code of a provider's looks at when it decides whether a probe fires, or
-/// works out an argument. The plan says what the arguments in `needs` are.
+/// The guest's memory that a provider's own code reads to decide whether a probe fires, or to
+/// compute an argument. `plan` says where the arguments come from that `needs` names.
 struct RecordedCode {
   ArgumentPlan plan{};
   dif::RecordNeeds needs{};
 };
-/// Of code that works out an argument: the address that this is, if it is known.
+/// The same of code that computes an argument. `address`: the argument, if it is an address that
+/// can be told from the loads of `code.needs`.
 struct RecordedArgument {
   RecordedCode code{};
   std::optional<dif::RecordAddress> address{};

@@ -43,11 +43,12 @@ struct TailCall {
   auto operator<=>(const TailCall&) const = default;
 };
 
-/// The memory that a TrapFilter looks at when it is asked about a trap that was recorded. If a code
-/// has an obstacle, it cannot be asked about such traps.
+/// The memory that a TrapFilter reads. A recorded trap copies it, so the filter can be asked later.
+/// If one of the codes has an obstacle, traps of this filter cannot be recorded.
 struct RecordedFilter {
   std::vector<RecordedCode> codes{};
-  /// The addresses that its words are, as far as they are known: by the loads of a code.
+  /// Of each word of FilterValues the address that it is, counted from the loads of one of the
+  /// codes; empty if it is none, or not known.
   struct Word {
     std::size_t code = 0;  // in `codes`
     std::optional<dif::RecordAddress> address{};

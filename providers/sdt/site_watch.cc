@@ -38,12 +38,13 @@ SiteWatch::SiteWatch(GuestVirt site, Slice slice, const SitePlacement& placement
       cpu_(cpu),
       at_place_(*this,
                 where_ == SitePlacement::Where::Before ? &SiteWatch::before : &SiteWatch::after,
-                &SiteWatch::recorded_at_place),
-      at_target_(*this, &SiteWatch::target, &SiteWatch::recorded_at_target),
-      at_edge_(*this, &SiteWatch::edge, &SiteWatch::recorded_at_edge) {}
+                SiteFilter::Reads::SiteAndBlock),
+      at_target_(*this, &SiteWatch::target, SiteFilter::Reads::Block),
+      at_edge_(*this, &SiteWatch::edge, SiteFilter::Reads::Nothing) {}
 
-/// At the target nobody asks whether the tracepoint is on.
-RecordedFilter SiteWatch::recorded(bool at_place) const {
+RecordedFilter SiteWatch::recorded(SiteFilter::Reads reads) const {
+  if (reads == SiteFilter::Reads::Nothing) return {};
+  const bool at_place = reads == SiteFilter::Reads::SiteAndBlock;
   SliceNeeds needs(cpu_);
   SliceNeeds::State state = SliceNeeds::first();
   if (at_place) needs.load(state, SliceNeeds::Value::of(site_.raw()), 1);

@@ -48,18 +48,19 @@ class SiteWatch {
   class SiteFilter : public TrapFilter {
    public:
     using Fires = bool (SiteWatch::*)(const ArgumentMoment&, FilterValues&) const;
-    using Recorded = RecordedFilter (SiteWatch::*)() const;
-    SiteFilter(const SiteWatch& watch, Fires fires, Recorded recorded)
-        : watch_(watch), fires_(fires), recorded_(recorded) {}
+    /// The memory that `fires` reads: the tracepoint's site tells whether it is on.
+    enum class Reads : std::uint8_t { Nothing, Block, SiteAndBlock };
+    SiteFilter(const SiteWatch& watch, Fires fires, Reads reads)
+        : watch_(watch), fires_(fires), reads_(reads) {}
     bool fires(const ArgumentMoment& at, FilterValues& out) const override {
       return (watch_.*fires_)(at, out);
     }
-    RecordedFilter recorded() const override { return (watch_.*recorded_)(); }
+    RecordedFilter recorded() const override { return watch_.recorded(reads_); }
 
    private:
     const SiteWatch& watch_;
     const Fires fires_;
-    const Recorded recorded_;
+    const Reads reads_;
   };
   enum class State : std::uint8_t { Off, On, BeingSwitched };
 
@@ -69,10 +70,7 @@ class SiteWatch {
   bool target(const ArgumentMoment& at, FilterValues& out) const;
   bool edge(const ArgumentMoment& at, FilterValues& out) const;
   bool evaluate(const ArgumentMoment& at, disasm::Evaluation& state, FilterValues& out) const;
-  RecordedFilter recorded_at_place() const { return recorded(true); }
-  RecordedFilter recorded_at_target() const { return recorded(false); }
-  RecordedFilter recorded_at_edge() const { return {}; }  // registers are enough
-  RecordedFilter recorded(bool at_place) const;
+  RecordedFilter recorded(SiteFilter::Reads reads) const;
 
   const GuestVirt site_;
   const Slice slice_;

@@ -1,7 +1,10 @@
-// Finds which memory of the guest a slice looks at, and which addresses the tracepoint's arguments
-// are, before anything has run: so that a trap that is recorded has it (vmm/shim/fetch_list.h). The
-// slice's ways are followed with addresses in the place of values: a register of the trap, a word
-// that was loaded, the CPU's own data, and a distance from it. Used by SiteWatch. Fire context: no.
+// Finds out, before any trap, which memory of the guest a slice (slice.h) reads, and which of the
+// tracepoint's arguments are addresses that a record can tell. A recorded trap copies that memory
+// (vmm/shim/fetch_list.h), so the slice can be evaluated later.
+// It follows the slice's instructions as disasm::Evaluation does, but without values. It knows of a
+// register or a word either an address, which is a distance from a register of the trap, from a
+// word that was loaded, or from the CPU's own data; or the largest number that it can hold; or
+// nothing. Used by SiteWatch. Fire context: no.
 #pragma once
 
 #include <array>
@@ -21,15 +24,14 @@ struct CpuNumber {
   std::uint64_t most = 0;                 // the largest that there is
 };
 
-/// A vCPU that goes its own way, like disasm::Evaluation, with addresses for values.
 class SliceNeeds {
  public:
   explicit SliceNeeds(const CpuNumber& cpu) : cpu_(cpu) {}
 
-  /// The addresses that are known on one way. Of a value that is none, the largest that it can be.
+  /// Of a register or a word, as far as it is known. Both are empty: it may be anything.
   struct Value {
     std::optional<dif::RecordAddress> address{};
-    std::optional<std::uint64_t> most{};
+    std::optional<std::uint64_t> most{};  // the largest number that it can be
 
     static Value of(std::uint64_t number) {
       return {dif::RecordAddress{dif::RecordAddress::Base::Constant, 0,
@@ -39,29 +41,32 @@ class SliceNeeds {
     std::optional<std::uint64_t> constant() const;
     bool operator==(const Value&) const = default;
   };
+  /// Bytes that the slice itself has written.
   struct Word {
     dif::RecordAddress at;
     std::uint8_t bytes = 0;
     Value value;
   };
+  /// Before an instruction, on one way through the slice.
   struct State {
     std::array<Value, 16> registers;  // in x86's numbering
     std::vector<Word> written{};
   };
 
-  /// A trap's registers.
+  /// At the trap.
   static State first();
   static Value& register_of(State& state, arch::Register which);
-  /// Runs one instruction, which adds to needs() what it looks at. A jump or a call changes no more
-  /// than the stack.
+  /// Runs one instruction, and adds to needs() what it reads. Whoever calls this follows jumps,
+  /// calls and returns.
   void step(State& state, const disasm::Operation& in);
   /// The value of 1 to 8 bytes there.
   Value load(State& state, const Value& at, std::uint8_t bytes);
   void store(State& state, const Value& at, std::uint8_t bytes, const Value& value);
   Value pop(State& state);
-  /// A value whose address needs() can have.
+  /// The same value with its address as needs() has it: there a register of the trap is an argument
+  /// of plan().
   Value resolved(Value value);
-  /// Notes that it cannot be told beforehand what is looked at.
+  /// Makes it an obstacle of needs() that not all addresses are known.
   void prevent();
 
   const dif::RecordNeeds& needs() const { return needs_; }
