@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(18)
+#define SHIM_VERSION SHIM_U(19)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -58,9 +58,8 @@
  * trap inside of a trap (in an NMI or a machine check) finds the first one busy and takes the
  * second.
  *
- * `head` and `tail` count records and only grow. Record n lies at (n & most) << record_shift. It is
- * a struct shim_head, whose `head` is n, then SHIM_BOX_TRAP_BYTES of a struct shim_box, and then
- * what its fetch list names.
+ * `head` and `tail` count records and only grow. Record n lies at (n & most) * record_bytes. It is
+ * a struct shim_record, whose `head` is n, and then what its fetch list names.
  * The guest writes it, then `head`; the host copies it, then writes `tail`. A full ring drops the
  * trap and counts it, or lets it wait in a mailbox (`full_waits`). The guest reads its TSC while
  * `busy` is set. So once the host has seen `busy` clear, all that will come into the ring has a
@@ -68,17 +67,18 @@
 #define SHIM_RING_SHIFT 8
 #define SHIM_RING_SIZE SHIM_U(256)   /* 1 << SHIM_RING_SHIFT */
 #define SHIM_RING_NESTED 128         /* the second ring of a CPU, in its struct shim_ring */
-#define SHIM_RECORD_SIZE SHIM_U(256) /* the least that a record may have */
-#define SHIM_RECORD_BOX 64           /* in a record, where its box begins */
+#define SHIM_RECORD_SIZE SHIM_U(128) /* the least that a record has; a power of two, as all */
 #define SHIM_REGISTER_RSP 4          /* of enum shim_register */
-#define SHIM_RECORD_LIST 248         /* the number of its fetch list; guest */
-#define SHIM_RECORD_RUNS 256         /* where its first run begins */
 
-/* Memory in records. A clause may need words of the guest's memory, which may have changed when it
- * is evaluated. So a trap point may have a fetch list, and the guest copies what the list names
- * into the record, as runs of words. A list is entries of struct shim_load, up to one without
- * words. Each says where a run begins: at an offset from a word of the record itself. That may be a
- * register, the task, or the first word of an earlier run, so a list can follow pointers.
+/* Fetch lists. Each trap point that records has one, which says what the guest copies into the
+ * record: a struct shim_list, the checks of the task, and then entries.
+ *
+ * Memory in records. A clause may need words of the guest's memory, which may have changed when it
+ * is evaluated. The guest copies what the list names into the record, as runs of words. They begin
+ * behind the registers or, where these are left out, in their place. The entries are struct
+ * shim_load, up to one without words. Each says where a run begins: at an offset from a word of the
+ * record itself. That may be a register, the task, or the first word of an earlier run, so a list
+ * can follow pointers.
  *
  * The guest looks every address up in its page tables, so no load can fault. It looks user
  * addresses up in the tables that CR3 names, and all others in the kernel's. It reads a page at its
@@ -94,9 +94,15 @@
  * Between the loads there may be checks (struct shim_check), which compare a word of the record
  * with a constant. Where one does not hold, the trap is not recorded: no predicate would be true.
  * None is judged if the task is not known, or once a load has failed or its base was not aligned.
+ * Those that compare 8 bytes of the task come first, and are judged before the guest looks for a
+ * ring: then a trap whose predicate is false costs the least.
  *
  * The lists lie among the slots, where the guest cannot write. */
-#define SHIM_LISTS SHIM_U(128) /* number 0 is no list */
+#define SHIM_LISTS SHIM_U(128) /* number 0 copies registers and ids, and no memory */
+/* In `copies` of struct shim_list: */
+#define SHIM_COPY_IDS 1       /* pid, tgid and start_time */
+#define SHIM_COPY_REGISTERS 2 /* cr3 to regs */
+#define SHIM_COPY_RUNS 4      /* the list has entries */
 #define SHIM_RAM_RANGES 16
 /* In `words`. */
 #define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
@@ -169,6 +175,7 @@
 #define SHIM_HEADER_RING_CONTROLS 136
 #define SHIM_HEADER_START_TIME 144
 #define SHIM_HEADER_FETCH 152
+#define SHIM_HEADER_FULL_LIST 160
 #define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -188,7 +195,7 @@
 #define SHIM_RING_TAIL 64
 #define SHIM_RING_MOST 72
 #define SHIM_RING_DATA 80
-#define SHIM_RING_RECORD_SHIFT 88
+#define SHIM_RING_RECORD_BYTES 88
 #define SHIM_FETCH_ROOT 0
 #define SHIM_FETCH_DIRECT_MAP 8
 #define SHIM_FETCH_FRAMES 16
@@ -196,8 +203,13 @@
 #define SHIM_FETCH_RAM_COUNT 28
 #define SHIM_FETCH_RAM 32
 #define SHIM_FETCH_LISTS 288
-#define SHIM_FETCH_TASK_STACK 800
-#define SHIM_FETCH_STACK_BYTES 804
+#define SHIM_FETCH_TASK_STACK 1312
+#define SHIM_FETCH_STACK_BYTES 1316
+#define SHIM_LIST_COPIES 0
+#define SHIM_LIST_TASK_CHECKS 1
+#define SHIM_LIST_RUNS 2
+#define SHIM_LIST_ENTRIES 4
+#define SHIM_LIST_SIZE 8
 #define SHIM_LOAD_SOURCE 0
 #define SHIM_LOAD_WORDS 2
 #define SHIM_LOAD_OFFSET 4
@@ -210,6 +222,21 @@
 #define SHIM_RUN_ADDRESS 0
 #define SHIM_RUN_END 8
 #define SHIM_RUN_WORDS 16
+#define SHIM_RECORD_HEAD 0
+#define SHIM_RECORD_ADDRESS 8
+#define SHIM_RECORD_TSC 16
+#define SHIM_RECORD_PERCPU 24
+#define SHIM_RECORD_TASK 32
+#define SHIM_RECORD_COMM 40
+#define SHIM_RECORD_PID 56
+#define SHIM_RECORD_TGID 60
+#define SHIM_RECORD_START_TIME 64
+#define SHIM_RECORD_CR3 72 /* also where the runs begin, if no registers are copied */
+#define SHIM_RECORD_RFLAGS 80
+#define SHIM_RECORD_CS 88
+#define SHIM_RECORD_SS 92
+#define SHIM_RECORD_REGS 96
+#define SHIM_RECORD_RUNS 224 /* where they begin else */
 #define SHIM_HEAD_ANSWERED 8
 #define SHIM_HEAD_ADDRESS 16
 #define SHIM_HEAD_TSC 24
@@ -233,6 +260,16 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The beginning of a fetch list, host-written. */
+struct shim_list {
+  uint8_t copies;      /* SHIM_COPY_ bits */
+  uint8_t task_checks; /* how many struct shim_check follow at once, before the entries. `source` of
+                          these is an offset in the task, of 8 bytes. They compare for equality */
+  uint16_t runs;       /* where the runs begin in the record */
+  uint16_t entries;    /* where the entries begin, from here */
+  uint16_t unused;
+};
 
 /* At the start of the code. The image has the fields from magic to image_bytes. The host fills in
  * the rest before the guest can reach the shim. The guest cannot write this page. Addresses are
@@ -269,8 +306,9 @@ struct shim_header {
   uint64_t ring_controls; /* host: address of the first struct shim_ring */
   uint32_t start_time;    /* host: as pid and tgid, of when it was forked */
   uint32_t padding;
-  uint64_t fetch; /* host: address of struct shim_fetch, where there are rings */
-  uint32_t unused[8];
+  uint64_t fetch;             /* host: address of struct shim_fetch, where there are rings */
+  struct shim_list full_list; /* host: number 0 */
+  uint32_t unused[6];
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */
@@ -286,7 +324,7 @@ struct shim_fetch {
   uint32_t top_shift;  /* of the bits of an address that the root is indexed by: 39, or 48 */
   uint32_t ram_count;
   struct shim_ram ram[SHIM_RAM_RANGES]; /* whole pages, by address */
-  uint32_t lists[SHIM_LISTS];           /* offsets from the header */
+  uint64_t lists[SHIM_LISTS];           /* addresses of struct shim_list */
   uint32_t task_stack;  /* offset in struct task_struct of its stack's lowest address */
   uint32_t stack_bytes; /* of a task's stack */
 };
@@ -385,11 +423,27 @@ struct shim_ring_words {
   uint64_t tail;         /* host: how many records it has copied */
   uint64_t most;         /* host: how many fit, less one; they are a power of two */
   uint64_t data;         /* host: address of the first record */
-  uint64_t record_shift; /* host: a record has 1 << this bytes */
+  uint64_t record_bytes; /* host: of each record, a power of two */
   uint64_t host_line[4];
 };
 struct shim_ring {
   struct shim_ring_words first, nested;
+};
+
+/* A record, guest-written. The list says whether it has the parts that are named here. */
+struct shim_record {
+  uint64_t head;       /* its number */
+  uint64_t address;    /* of the int3 or jump */
+  uint64_t tsc;        /* while `busy` was set */
+  uint64_t percpu;     /* per-cpu base of the trapping CPU */
+  uint64_t task;       /* `current`; 0: the shim does not know */
+  uint64_t comm[2];    /* of `task`, as pid to start_time are; without one unspecified */
+  uint32_t pid, tgid;  /* SHIM_COPY_IDS */
+  uint64_t start_time; /* likewise; ns since boot */
+  uint64_t cr3;        /* SHIM_COPY_REGISTERS, as all that follows */
+  uint64_t rflags;
+  uint32_t cs, ss;
+  uint64_t regs[SHIM_REGISTERS]; /* by enum shim_register; values before the trap */
 };
 
 /* All guest-written. */
@@ -450,15 +504,36 @@ static_assert(offsetof(struct shim_ring_words, unwanted) == SHIM_RING_UNWANTED, 
 static_assert(offsetof(struct shim_ring_words, tail) == SHIM_RING_TAIL, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, most) == SHIM_RING_MOST, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, data) == SHIM_RING_DATA, "shim.S reads it");
-static_assert(offsetof(struct shim_ring_words, record_shift) == SHIM_RING_RECORD_SHIFT,
+static_assert(offsetof(struct shim_ring_words, record_bytes) == SHIM_RING_RECORD_BYTES,
               "shim.S reads it");
 static_assert(offsetof(struct shim_ring, nested) == SHIM_RING_NESTED, "shim.S finds it");
 static_assert(sizeof(struct shim_ring) == SHIM_RING_SIZE, "shim.S makes an address of it");
 static_assert(1 << SHIM_RING_SHIFT == SHIM_RING_SIZE, "shim.S finds it by the CPU's number");
 static_assert(SHIM_REGISTER_RSP == SHIM_RSP, "shim.S reads it");
-static_assert(SHIM_RECORD_BOX + SHIM_BOX_TRAP_BYTES == SHIM_RECORD_LIST, "behind the box");
-static_assert(SHIM_RECORD_LIST + 8 == SHIM_RECORD_RUNS && SHIM_RECORD_RUNS == SHIM_RECORD_SIZE,
-              "a record without a list has the least size");
+static_assert(offsetof(struct shim_record, head) == SHIM_RECORD_HEAD, "shim.S writes it");
+static_assert(offsetof(struct shim_record, address) == SHIM_RECORD_ADDRESS, "shim.S writes it");
+static_assert(offsetof(struct shim_record, tsc) == SHIM_RECORD_TSC, "shim.S writes it");
+static_assert(offsetof(struct shim_record, percpu) == SHIM_RECORD_PERCPU, "shim.S writes it");
+static_assert(offsetof(struct shim_record, task) == SHIM_RECORD_TASK, "shim.S writes it");
+static_assert(offsetof(struct shim_record, comm) == SHIM_RECORD_COMM, "shim.S writes it");
+static_assert(offsetof(struct shim_record, pid) == SHIM_RECORD_PID, "shim.S writes it");
+static_assert(offsetof(struct shim_record, tgid) == SHIM_RECORD_TGID, "shim.S writes it");
+static_assert(offsetof(struct shim_record, start_time) == SHIM_RECORD_START_TIME,
+              "shim.S writes it");
+static_assert(offsetof(struct shim_record, cr3) == SHIM_RECORD_CR3, "shim.S writes it");
+static_assert(offsetof(struct shim_record, rflags) == SHIM_RECORD_RFLAGS, "shim.S writes it");
+static_assert(offsetof(struct shim_record, cs) == SHIM_RECORD_CS, "shim.S writes it");
+static_assert(offsetof(struct shim_record, ss) == SHIM_RECORD_SS, "shim.S writes it");
+static_assert(offsetof(struct shim_record, regs) == SHIM_RECORD_REGS, "shim.S writes it");
+static_assert(sizeof(struct shim_record) == SHIM_RECORD_RUNS, "runs follow");
+static_assert(SHIM_RECORD_CR3 <= SHIM_RECORD_SIZE, "the least record fits");
+static_assert(offsetof(struct shim_header, full_list) == SHIM_HEADER_FULL_LIST,
+              "the host finds it");
+static_assert(offsetof(struct shim_list, copies) == SHIM_LIST_COPIES, "shim.S reads it");
+static_assert(offsetof(struct shim_list, task_checks) == SHIM_LIST_TASK_CHECKS, "shim.S reads it");
+static_assert(offsetof(struct shim_list, runs) == SHIM_LIST_RUNS, "shim.S reads it");
+static_assert(offsetof(struct shim_list, entries) == SHIM_LIST_ENTRIES, "shim.S reads it");
+static_assert(sizeof(struct shim_list) == SHIM_LIST_SIZE, "shim.S steps by it");
 static_assert(offsetof(struct shim_fetch, root) == SHIM_FETCH_ROOT, "shim.S reads it");
 static_assert(offsetof(struct shim_fetch, direct_map) == SHIM_FETCH_DIRECT_MAP, "shim.S reads it");
 static_assert(offsetof(struct shim_fetch, frames) == SHIM_FETCH_FRAMES, "shim.S reads it");
@@ -485,8 +560,6 @@ static_assert(sizeof(struct shim_check) == SHIM_CHECK_SIZE, "shim.S steps by it"
 static_assert(offsetof(struct shim_run, address) == SHIM_RUN_ADDRESS, "shim.S writes it");
 static_assert(offsetof(struct shim_run, end) == SHIM_RUN_END, "shim.S writes it");
 static_assert(sizeof(struct shim_run) == SHIM_RUN_WORDS, "shim.S writes the words behind it");
-static_assert(SHIM_RECORD_BOX == SHIM_HEAD_SIZE, "a record is a head and a box");
-static_assert(SHIM_RECORD_BOX + SHIM_BOX_TRAP_BYTES <= SHIM_RECORD_SIZE, "all of it fits");
 static_assert(sizeof(struct shim_control) <= SHIM_HEADS, "heads follow");
 static_assert(SHIM_HEADS % SHIM_HEAD_SIZE == 0, "a head is a cache line");
 static_assert(offsetof(struct shim_head, answered) == SHIM_HEAD_ANSWERED, "shim.S reads it");

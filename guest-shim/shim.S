@@ -65,8 +65,28 @@
   pop %r9
   pop %r8
   pop %rdi
-  pop %rsi
   pop %rcx
+  .endm
+
+/* A jump's frame has only its cs until more of it is wanted. `above`: bytes that lie on the stack
+ * beside our four registers. */
+  .macro complete_frame above
+  mov \above + JUMP_RFLAGS(%rsp), %rax
+  mov %rax, \above + FRAME_RFLAGS(%rsp)
+  lea \above + JUMP_RSP(%rsp), %rax
+  mov %rax, \above + FRAME_RSP(%rsp)
+  .endm
+
+/* Looks up where a jump came from: its address in rdx, its record's end in rcx. */
+  .macro begin_jump
+  lea -FRAME_BYTES(%rsp), %rsp
+  push %rax
+  push %rcx
+  push %rdx
+  push %rbx
+  movq $0, FRAME_CS(%rsp)
+  mov JUMP_RETURN(%rsp), %rcx
+  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
   .endm
 
   .globl shim_base
@@ -77,29 +97,95 @@ shim_base:
   .long shim_end - shim_base
   .fill SHIM_HEADER_SIZE - 16, 1, 0
 
-/* Called by a jump's record, SHIM_JUMP_ENTRY after the header's start; the flags are on the stack.
- * The carry flag tells until find_mailbox whether the trap point records. */
+/* Called by a jump's record, SHIM_JUMP_ENTRY after the header's start; the flags are on the stack. */
 shim_jump:
-  clc
-  jmp jump_begun
+  jmp waiting_jump
   .org shim_base + SHIM_RECORDING_JUMP_ENTRY
-  stc
-jump_begun:
-  lea -FRAME_BYTES(%rsp), %rsp
-  push %rax
-  push %rcx
-  push %rdx
-  push %rbx
-  mov JUMP_RETURN(%rsp), %rcx
-  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
-  mov JUMP_RFLAGS(%rsp), %rax
-  mov %rax, FRAME_RFLAGS(%rsp)
-  lea JUMP_RSP(%rsp), %rax
-  mov %rax, FRAME_RSP(%rsp)
-  movq $0, FRAME_CS(%rsp)
-  jnc find_mailbox
+  begin_jump
   movzbl -SHIM_JUMP_LIST(%rcx), %eax
-  jmp find_ring
+
+  /* A record in the ring of this CPU, for the address in rdx, by the fetch list whose number is in
+   * eax. Nobody else writes these words: what interrupts us between two instructions here leaves
+   * them as they were, but for `head`. rcx: struct shim_ring_words, rbx: the record, rsi: struct
+   * shim_list. */
+find_ring:
+  push %rsi
+  mov shim_base + SHIM_HEADER_FETCH(%rip), %rsi
+  mov SHIM_FETCH_LISTS(%rsi,%rax,8), %rsi
+  movslq shim_base + SHIM_HEADER_CPU_NUMBER(%rip), %rcx
+  mov %gs:(%rcx), %ecx
+  cmp shim_base + SHIM_HEADER_RINGS(%rip), %ecx
+  jae no_ring
+  shl $SHIM_RING_SHIFT, %rcx
+  add shim_base + SHIM_HEADER_RING_CONTROLS(%rip), %rcx
+  cmpb $0, SHIM_LIST_TASK_CHECKS(%rsi)
+  jne check_task
+is_wanted:
+  cmpb $0, SHIM_RING_BUSY(%rcx)
+  jne nested
+ring_found:
+  movb $1, SHIM_RING_BUSY(%rcx)
+  mov DATA, %rax
+  cmpl $0, SHIM_CONTROL_ACTIVE(%rax)
+  je late_record
+  mov SHIM_RING_HEAD(%rcx), %rbx
+  mov %rbx, %rax
+  sub SHIM_RING_TAIL(%rcx), %rax
+  cmp SHIM_RING_MOST(%rcx), %rax
+  ja ring_full
+  and SHIM_RING_MOST(%rcx), %rbx
+  imul SHIM_RING_RECORD_BYTES(%rcx), %rbx
+  add SHIM_RING_DATA(%rcx), %rbx
+  mov %rdx, SHIM_RECORD_ADDRESS(%rbx)
+  rdtsc
+  mov %eax, SHIM_RECORD_TSC(%rbx)
+  mov %edx, SHIM_RECORD_TSC + 4(%rbx)
+  mov shim_base + SHIM_HEADER_THIS_CPU_OFF(%rip), %rax
+  mov %gs:(%rax), %rax
+  mov %rax, SHIM_RECORD_PERCPU(%rbx)
+
+  /* Its task. Where something else stands there, nothing is read. */
+  movslq shim_base + SHIM_HEADER_CURRENT(%rip), %rax
+  mov %gs:(%rax), %rax
+  mov %rax, SHIM_RECORD_TASK(%rbx)
+  test %rax, %rax
+  jns name_copied
+  mov shim_base + SHIM_HEADER_COMM(%rip), %edx
+  add %rax, %rdx
+  mov (%rdx), %rax
+  mov %rax, SHIM_RECORD_COMM(%rbx)
+  mov 8(%rdx), %rax
+  mov %rax, SHIM_RECORD_COMM + 8(%rbx)
+name_copied:
+  movzbl SHIM_LIST_COPIES(%rsi), %eax
+  test %eax, %eax
+  jnz copy_more
+publish: /* x86 keeps stores in order */
+  mov SHIM_RING_HEAD(%rcx), %rax
+  mov %rax, SHIM_RECORD_HEAD(%rbx)
+  inc %rax
+  mov %rax, SHIM_RING_HEAD(%rcx)
+  movb $0, SHIM_RING_BUSY(%rcx)
+  pop %rsi
+resume:
+  cmpl $0, FRAME_CS(%rsp)
+  pop %rbx
+  pop %rdx
+  pop %rcx
+  pop %rax
+  je return_to_record
+  iretq
+return_to_record: /* which restores the flags, and interrupts with them */
+  lea FRAME_BYTES(%rsp), %rsp
+  ret
+
+waiting_jump:
+  begin_jump
+wait_instead: /* in a mailbox, for the address in rdx */
+  cmpl $0, FRAME_CS(%rsp)
+  jne find_mailbox
+  complete_frame 0
+  jmp find_mailbox
 
   .globl shim_entry
 shim_entry:
@@ -165,9 +251,6 @@ claim:
   cmp SHIM_CONTROL_SILENT(%rdx), %rax
   je orphan
 
-  /* From here on rbx is a head, in a mailbox or a record. rcx is odd for a record: then it is the
-   * address of the ring's words, plus one. */
-fill:
   rdtsc
   shl $32, %rdx
   or %rdx, %rax
@@ -183,11 +266,7 @@ fill:
   mov %eax, SHIM_HEAD_SEGMENTS(%rbx)
   mov %ss, %eax
   mov %eax, SHIM_HEAD_SEGMENTS + 4(%rbx)
-  lea SHIM_RECORD_BOX - SHIM_BOXES(%rbx), %rdx
-  test $1, %cl
-  jnz box_found
   find_box %rdx
-box_found:
   mov SAVED_RAX(%rsp), %rax
   mov %rax, SHIM_BOXES + 8 * 0(%rdx)
   mov SAVED_RCX(%rsp), %rax
@@ -237,8 +316,6 @@ task_known:
   mov %rsi, SHIM_BOXES + SHIM_BOX_START_TIME(%rdx)
   pop %rsi
 raise: /* x86 keeps stores in order */
-  test $1, %cl
-  jnz publish_record
   mov %rcx, SHIM_BOXES + SHIM_BOX_CLAIM(%rdx)
   movb $SHIM_RAISED, (%rbx)
 
@@ -312,17 +389,7 @@ timed_wait_done:
 
 release:
   movb $SHIM_FREE, (%rbx)
-resume:
-  cmpl $0, FRAME_CS(%rsp)
-  pop %rbx
-  pop %rdx
-  pop %rcx
-  pop %rax
-  je return_to_record
-  iretq
-return_to_record: /* which restores the flags, and interrupts with them */
-  lea FRAME_BYTES(%rsp), %rsp
-  ret
+  jmp resume
 
 orphan:
   find_box %rdx
@@ -333,78 +400,121 @@ late:
   incq SHIM_BOXES + SHIM_BOX_LATE(%rdx)
   jmp release
 
-  /* A record in the ring of this CPU, for the address in rdx, by the fetch list in eax. Nobody else
-   * writes these words: what interrupts us between two instructions here leaves them as they were,
-   * but for `head`. */
-find_ring:
-  shl $32, %rax
-  mov %edx, %edx
-  or %rax, %rdx /* both in one register: few are free, and an address's high half is all ones */
-  movslq shim_base + SHIM_HEADER_CPU_NUMBER(%rip), %rax
-  mov %gs:(%rax), %ebx
-  cmp shim_base + SHIM_HEADER_RINGS(%rip), %ebx
-  jae no_room
-  shl $SHIM_RING_SHIFT, %rbx
-  add shim_base + SHIM_HEADER_RING_CONTROLS(%rip), %rbx
-  cmpb $0, SHIM_RING_BUSY(%rbx)
+nested:
+  add $SHIM_RING_NESTED, %rcx
+  cmpb $0, SHIM_RING_BUSY(%rcx)
   je ring_found
-  add $SHIM_RING_NESTED, %rbx
-  cmpb $0, SHIM_RING_BUSY(%rbx)
-  je ring_found
-  incq SHIM_RING_DROPPED(%rbx)
-  jmp resume
-ring_found:
-  movb $1, SHIM_RING_BUSY(%rbx)
-  mov DATA, %rax
-  cmpl $0, SHIM_CONTROL_ACTIVE(%rax)
-  je late_record
-  mov SHIM_RING_HEAD(%rbx), %rax
-  mov %rax, %rcx
-  sub SHIM_RING_TAIL(%rbx), %rcx
-  cmp SHIM_RING_MOST(%rbx), %rcx
-  ja ring_full
-  and SHIM_RING_MOST(%rbx), %rax
-  mov SHIM_RING_RECORD_SHIFT(%rbx), %ecx
-  shl %cl, %rax
-  add SHIM_RING_DATA(%rbx), %rax
-  lea 1(%rbx), %rcx
-  mov %rax, %rbx
-  movslq %edx, %rax
-  mov %rax, SHIM_HEAD_ADDRESS(%rbx)
-  shr $32, %rdx
-  mov %rdx, SHIM_RECORD_LIST(%rbx)
-  jmp fill
-publish_record:
-  mov SHIM_RECORD_LIST(%rbx), %eax
-  test %eax, %eax
-  jnz fetch
-fetched:
-  dec %rcx
-  mov SHIM_RING_HEAD(%rcx), %rax
-  mov %rax, (%rbx)
-  inc %rax
-  mov %rax, SHIM_RING_HEAD(%rcx)
-  movb $0, SHIM_RING_BUSY(%rcx)
+  incq SHIM_RING_DROPPED(%rcx)
+  pop %rsi
   jmp resume
 late_record:
-  incq SHIM_RING_LATE(%rbx)
-  movb $0, SHIM_RING_BUSY(%rbx)
+  incq SHIM_RING_LATE(%rcx)
+  movb $0, SHIM_RING_BUSY(%rcx)
+  pop %rsi
   jmp resume
 ring_full:
-  movb $0, SHIM_RING_BUSY(%rbx)
+  movb $0, SHIM_RING_BUSY(%rcx)
+  pop %rsi
   mov DATA, %rax
-  movslq %edx, %rdx
   cmpl $0, SHIM_CONTROL_FULL_WAITS(%rax)
-  jne find_mailbox
-  incq SHIM_RING_DROPPED(%rbx)
+  jne wait_instead
+  incq SHIM_RING_DROPPED(%rcx)
   jmp resume
 
-  /* Copies what the list in eax names into the record at rbx. rsi: the entry, rdi: its run, r8:
-   * struct shim_fetch, r9: how many words are left, r10: where the next one goes, r11: its address,
-   * r12 and r13: free, r14: not 0 once no check can be judged any more. */
-fetch:
+  /* The list's checks of the task, the last one first. rbx: three times how many are left, rax: the
+   * task. */
+#define TASK_CHECK SHIM_LIST_SIZE - SHIM_CHECK_SIZE
+check_task:
+  movslq shim_base + SHIM_HEADER_CURRENT(%rip), %rax
+  mov %gs:(%rax), %rax
+  test %rax, %rax
+  jns is_wanted
+  push %rdi
+  movzbl SHIM_LIST_TASK_CHECKS(%rsi), %ebx
+  lea (%rbx,%rbx,2), %ebx
+next_task_check:
+  movzwl TASK_CHECK + SHIM_LOAD_SOURCE(%rsi,%rbx,8), %edi
+  mov (%rax,%rdi), %rdi
+  and TASK_CHECK + SHIM_CHECK_MASK(%rsi,%rbx,8), %rdi
+  cmp TASK_CHECK + SHIM_CHECK_WITH(%rsi,%rbx,8), %rdi
+  je is_equal
+  testb $SHIM_CHECK_NEGATED, TASK_CHECK + SHIM_LOAD_WORDS(%rsi,%rbx,8)
+  jz not_wanted
+task_check_holds:
+  sub $3, %ebx
+  jnz next_task_check
+  pop %rdi
+  jmp is_wanted
+is_equal:
+  testb $SHIM_CHECK_NEGATED, TASK_CHECK + SHIM_LOAD_WORDS(%rsi,%rbx,8)
+  jz task_check_holds
+not_wanted:
+  incq SHIM_RING_UNWANTED(%rcx)
+  pop %rdi
+  pop %rsi
+  jmp resume
+
+  /* The parts that the list asks for in eax, beyond the task's name. */
+copy_more:
+  test $SHIM_COPY_IDS, %al
+  jz ids_copied
+  mov SHIM_RECORD_TASK(%rbx), %rdx
+  test %rdx, %rdx
+  jns ids_copied
+  mov shim_base + SHIM_HEADER_PID(%rip), %eax
+  mov (%rdx,%rax), %eax
+  mov %eax, SHIM_RECORD_PID(%rbx)
+  mov shim_base + SHIM_HEADER_TGID(%rip), %eax
+  mov (%rdx,%rax), %eax
+  mov %eax, SHIM_RECORD_TGID(%rbx)
+  mov shim_base + SHIM_HEADER_START_TIME(%rip), %eax
+  mov (%rdx,%rax), %rax
+  mov %rax, SHIM_RECORD_START_TIME(%rbx)
+ids_copied:
+  testb $SHIM_COPY_REGISTERS, SHIM_LIST_COPIES(%rsi)
+  jz registers_copied
+  cmpl $0, 8 + FRAME_CS(%rsp) /* above the saved rsi */
+  jne frame_complete
+  complete_frame 8
+frame_complete:
+  mov %cr3, %rax
+  mov %rax, SHIM_RECORD_CR3(%rbx)
+  mov 8 + FRAME_RFLAGS(%rsp), %rax
+  mov %rax, SHIM_RECORD_RFLAGS(%rbx)
+  mov %cs, %eax /* kernel mode has one cs, and an int3 in it leaves ss alone */
+  mov %eax, SHIM_RECORD_CS(%rbx)
+  mov %ss, %eax
+  mov %eax, SHIM_RECORD_SS(%rbx)
+  mov 8 + SAVED_RAX(%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 0(%rbx)
+  mov 8 + SAVED_RCX(%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 1(%rbx)
+  mov 8 + SAVED_RDX(%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 2(%rbx)
+  mov 8 + SAVED_RBX(%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 3(%rbx)
+  mov 8 + FRAME_RSP(%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 4(%rbx)
+  mov %rbp, SHIM_RECORD_REGS + 8 * 5(%rbx)
+  mov (%rsp), %rax
+  mov %rax, SHIM_RECORD_REGS + 8 * 6(%rbx)
+  mov %rdi, SHIM_RECORD_REGS + 8 * 7(%rbx)
+  mov %r8, SHIM_RECORD_REGS + 8 * 8(%rbx)
+  mov %r9, SHIM_RECORD_REGS + 8 * 9(%rbx)
+  mov %r10, SHIM_RECORD_REGS + 8 * 10(%rbx)
+  mov %r11, SHIM_RECORD_REGS + 8 * 11(%rbx)
+  mov %r12, SHIM_RECORD_REGS + 8 * 12(%rbx)
+  mov %r13, SHIM_RECORD_REGS + 8 * 13(%rbx)
+  mov %r14, SHIM_RECORD_REGS + 8 * 14(%rbx)
+  mov %r15, SHIM_RECORD_REGS + 8 * 15(%rbx)
+registers_copied:
+  testb $SHIM_COPY_RUNS, SHIM_LIST_COPIES(%rsi)
+  jz publish
+
+  /* The list's entries. rsi: the entry, rdi: its run, r8: struct shim_fetch, r9: how many words are
+   * left, r10: where the next one goes, r11: its address, r12 and r13: free, r14: not 0 once no
+   * check can be judged any more. */
   push %rcx
-  push %rsi
   push %rdi
   push %r8
   push %r9
@@ -414,13 +524,13 @@ fetch:
   push %r13
   push %r14
   xor %r14d, %r14d
-  cmpq $0, SHIM_RECORD_BOX + SHIM_BOX_TASK(%rbx)
+  cmpq $0, SHIM_RECORD_TASK(%rbx)
   setns %r14b
   mov shim_base + SHIM_HEADER_FETCH(%rip), %r8
-  mov SHIM_FETCH_LISTS(%r8,%rax,4), %eax
-  lea shim_base(%rip), %rsi
+  movzwl SHIM_LIST_RUNS(%rsi), %edi
+  add %rbx, %rdi
+  movzwl SHIM_LIST_ENTRIES(%rsi), %eax
   add %rax, %rsi
-  lea SHIM_RECORD_RUNS(%rbx), %rdi
 next_load:
   movzwl SHIM_LOAD_WORDS(%rsi), %r9d
   test %r9d, %r9d
@@ -471,7 +581,7 @@ run_ends:
   jmp next_load
 all_loaded:
   restore_fetchers
-  jmp fetched
+  jmp publish
 
 check:
   test %r14d, %r14d
@@ -505,18 +615,18 @@ check_done:
   jmp next_load
 unwanted:
   restore_fetchers
-  dec %rcx
   incq SHIM_RING_UNWANTED(%rcx)
   movb $0, SHIM_RING_BUSY(%rcx)
+  pop %rsi
   jmp resume
 
 load_stack:
-  mov SHIM_RECORD_BOX + SHIM_BOX_TASK(%rbx), %rdx
+  mov SHIM_RECORD_TASK(%rbx), %rdx
   test %rdx, %rdx
   jns does_not_fit
   mov SHIM_FETCH_TASK_STACK(%r8), %eax
   mov (%rdx,%rax), %rdx
-  mov SHIM_RECORD_BOX + 8 * SHIM_REGISTER_RSP(%rbx), %r11
+  mov SHIM_RECORD_REGS + 8 * SHIM_REGISTER_RSP(%rbx), %r11
   and $-8, %r11
   mov %r11, %rax
   sub %rdx, %rax
@@ -533,10 +643,10 @@ load_stack:
   jmp new_page
 does_not_fit:
   restore_fetchers
-  dec %rcx
-  mov SHIM_HEAD_ADDRESS(%rbx), %rdx
+  mov SHIM_RECORD_ADDRESS(%rbx), %rdx
   movb $0, SHIM_RING_BUSY(%rcx)
-  jmp find_mailbox
+  pop %rsi
+  jmp wait_instead
 
   /* rax: where the word at r11 lies in the direct map; the carry flag: nowhere that can be read. */
 find_page:
@@ -634,6 +744,9 @@ no_room:
   mov DATA, %rbx
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume
+no_ring:
+  pop %rsi
+  jmp no_room
 
 /* Where an entry is disabled the int3 may be the guest's own, or not there any more since this trap
  * began: then no handler would know it, and what stands there now is what is to run. The kernel has

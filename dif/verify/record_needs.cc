@@ -191,6 +191,39 @@ Compared told_by(Builtin variable) {
   }
 }
 
+bool needs_ids(Builtin variable) {
+  return variable == Builtin::Pid || variable == Builtin::Tid;
+}
+
+/// Those that are known not to need any.
+bool needs_registers(Builtin variable) {
+  switch (variable) {
+    case Builtin::Curthread:
+    case Builtin::Timestamp:
+    case Builtin::Vtimestamp:
+    case Builtin::Walltimestamp:
+    case Builtin::Ipl:
+    case Builtin::Epid:
+    case Builtin::Id:
+    case Builtin::Probeprov:
+    case Builtin::Probemod:
+    case Builtin::Probefunc:
+    case Builtin::Probename:
+    case Builtin::Pid:
+    case Builtin::Tid:
+    case Builtin::Ppid:
+    case Builtin::Uid:
+    case Builtin::Gid:
+    case Builtin::Execname:
+    case Builtin::Threadname:
+    case Builtin::Cpu:
+    case Builtin::Vmname:
+    case Builtin::Vmid:
+    case Builtin::Vmpid: return false;
+    default: return true;
+  }
+}
+
 std::string place_of(const SourceMap::Part& part) {
   return part.column == 0 ? fmt::format("line {}", part.line)
                           : fmt::format("line {}, column {}", part.line, part.column);
@@ -363,12 +396,14 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
       [[fallthrough]];
     case Opcode::Ldgaa: return load_variable(VariableScope::Global, in, known);
     case Opcode::Ldts:
-    case Opcode::Ldtaa: return load_variable(VariableScope::Thread, in, known);
+    case Opcode::Ldtaa: needs_.ids = true; return load_variable(VariableScope::Thread, in, known);
     case Opcode::Ldls: return load_variable(VariableScope::Clause, in, known);
     case Opcode::Stgs:
     case Opcode::Stgaa: return store_variable(at, VariableScope::Global, in, known);
     case Opcode::Stts:
-    case Opcode::Sttaa: return store_variable(at, VariableScope::Thread, in, known);
+    case Opcode::Sttaa:
+      needs_.ids = true;
+      return store_variable(at, VariableScope::Thread, in, known);
     case Opcode::Stls: return store_variable(at, VariableScope::Clause, in, known);
     case Opcode::Pushtr: return push_reference(at, in, known);
     case Opcode::Pushtv: return pushed_.push_back(known.at(in.rd()));
@@ -423,6 +458,8 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
       std::ranges::find(needs_.variables, info->id) == needs_.variables.end()) {
     needs_.variables.push_back(info->id);
   }
+  needs_.ids |= needs_ids(info->id);
+  needs_.registers |= needs_registers(info->id);
   if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
   // Strings are compared up to strsize.
   const bool is_cut = info->id == Builtin::Execname && string_size_ < kTaskNameBytes;
@@ -439,6 +476,7 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
 
 void ClauseNeeds::load_array(std::size_t at, Insn in, Known& known) {
   Value value;
+  needs_.registers |= in.r1() != kArgsArray;
   if (in.r1() == kUregsArray) prevent(at, kReads);
   if (in.r1() == kArgsArray) {
     const auto n = known.at(in.r2()).constant();
@@ -700,6 +738,8 @@ RecordNeeds& RecordNeeds::operator|=(const RecordNeeds& other) {
 void RecordNeeds::add_looks(const RecordNeeds& other) {
   arguments |= other.arguments;
   error_number |= other.error_number;
+  registers |= other.registers;
+  ids |= other.ids;
   stack |= other.stack;
   for (const Builtin variable : other.variables) {
     if (std::ranges::find(variables, variable) == variables.end()) variables.push_back(variable);

@@ -57,6 +57,8 @@ struct RecordNeeds {
   /// The arguments that the clause uses, by bit: the probe's place has to tell where they are.
   std::uint16_t arguments = 0;
   bool error_number = false;         // errno, likewise
+  bool registers = false;            // regs[], or what a variable makes of them
+  bool ids = false;                  // of the task: pid, tid, or what tells threads apart
   bool stack = false;                // the kernel's
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one

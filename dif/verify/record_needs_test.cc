@@ -76,6 +76,30 @@ TEST(RecordNeeds, RegistersAreRecordedAndTheProcesssAreNot) {
   EXPECT_FALSE(is_deferred(difo({encode(Opcode::Ldga, kUregsArray, 0, 1), encode_return(1)})));
 }
 
+TEST(RecordNeeds, OnlyWhatLooksAtRegistersOrIdsNeedsThem) {
+  const RecordNeeds name = needs_of(count_by_execname().clauses[0]);
+  EXPECT_FALSE(name.registers || name.ids);
+  for (const Builtin which : {Builtin::Curthread, Builtin::Timestamp, Builtin::Walltimestamp,
+                              Builtin::Cpu, Builtin::Probefunc, Builtin::Uid}) {
+    EXPECT_FALSE(needs_of(builtin(which)).registers || needs_of(builtin(which)).ids);
+  }
+  for (const Builtin which : {Builtin::Pid, Builtin::Tid}) {
+    EXPECT_TRUE(needs_of(builtin(which)).ids);
+    EXPECT_FALSE(needs_of(builtin(which)).registers);
+  }
+  for (const Builtin which : {Builtin::Caller, Builtin::Stackdepth}) {
+    EXPECT_TRUE(needs_of(builtin(which)).registers);
+  }
+  EXPECT_TRUE(needs_of(difo({encode(Opcode::Ldga, kRegsArray, 0, 1), encode_return(1)})).registers);
+  for (const Opcode op : {Opcode::Ldts, Opcode::Ldtaa, Opcode::Stts, Opcode::Sttaa}) {
+    EXPECT_TRUE(needs_of(difo({encode_indexed(op, kFirstUserVariable, 1), encode_return(1)})).ids);
+  }
+  RecordNeeds both = name;
+  both |= needs_of(builtin(Builtin::Pid));
+  both |= needs_of(builtin(Builtin::Caller));
+  EXPECT_TRUE(both.ids && both.registers);
+}
+
 TEST(RecordNeeds, AChainOfPointersIsAListOfLoads) {
   // ((int *)((long *)args[1] + 2)[-1])[8]
   Difo chain =

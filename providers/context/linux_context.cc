@@ -116,13 +116,14 @@ Result<std::uint64_t, Fault> LinuxContext::variable(dif::ContextVariable which) 
 
 Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable which) const {
   using dif::ContextVariable;
+  const vmm::TrappedTask::Ids* const ids = task_ && task_->ids ? &*task_->ids : nullptr;
   switch (which) {
     case ContextVariable::Curthread: return TRY(current()).raw();
     case ContextVariable::Pid:
-      if (task_) return static_cast<std::uint64_t>(std::int64_t{task_->tgid});
+      if (ids != nullptr) return static_cast<std::uint64_t>(std::int64_t{ids->tgid});
       return task_field<std::int32_t>(layout_.task_tgid);
     case ContextVariable::Tid:
-      if (task_) return static_cast<std::uint64_t>(std::int64_t{task_->pid});
+      if (ids != nullptr) return static_cast<std::uint64_t>(std::int64_t{ids->pid});
       return task_field<std::int32_t>(layout_.task_pid);
     case ContextVariable::Ppid: return parent_pid();
     case ContextVariable::Uid: return credential(layout_.cred_uid);
@@ -132,7 +133,7 @@ Result<std::uint64_t, Fault> LinuxContext::known_variable(dif::ContextVariable w
     case ContextVariable::Vtimestamp:
       return thread_clock_.ran(kernel(), percpu_base_, TRY(current()), when_);
     case ContextVariable::Born:
-      if (task_) return task_->start_time;
+      if (ids != nullptr) return ids->start_time;
       return task_field<std::uint64_t>(layout_.task_start_time);
     case ContextVariable::Ipl: return 0;  // Linux has no interrupt priority levels
     case ContextVariable::Ucaller: return user_caller();

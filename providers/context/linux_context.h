@@ -79,8 +79,9 @@ class LinuxContext final : public dif::GuestContext {
   void replay(const vmm::Trap& trap, const TrapMoment& when);
   /// The thread has stood still for so long (ns) for the trap of that moment.
   void waited(std::uint64_t nanoseconds) {
-    if (!task_) return;
-    thread_clock_.waited(kernel_reader_, percpu_base_, {task_->address, task_->pid}, nanoseconds);
+    if (!task_ || !task_->ids) return;
+    thread_clock_.waited(kernel_reader_, percpu_base_, {task_->address, task_->ids->pid},
+                         nanoseconds);
   }
   /// Which probe fires now, of those at this place.
   void select(const Binding& binding) { binding_ = binding; }

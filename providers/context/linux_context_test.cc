@@ -58,7 +58,7 @@ TEST_F(Context, IdentityComesFromCurrent) {
 }
 
 TEST_F(Context, ATaskThatTheTrapBroughtIsNotLookedFor) {
-  vmm::TrappedTask task{kernel_address(kTask), {}, 201, 200};
+  vmm::TrappedTask task{kernel_address(kTask), {}, vmm::TrappedTask::Ids{201, 200}};
   std::ranges::copy(std::string_view("brought"), task.comm.begin());
   context_.begin(registers_, kernel_address(kPercpu0), task);
   char name[16];

@@ -79,12 +79,10 @@ class RecordingGuest {
   /// `id`.
   std::uint64_t record(std::size_t ring, std::uint64_t id, std::uint64_t tsc = host_tsc(),
                        std::span<const std::byte> runs = {}) {
-    shim_head head{};
-    head.address = kRecordedAt.raw();
-    head.tsc = tsc;
-    head.percpu = percpu_of(ring).raw();
-    head.cr3 = kRoot;
-    region.record(ring, head, box_of(id), runs);
+    shim_record record = record_of(id);
+    record.tsc = tsc;
+    record.percpu = percpu_of(ring).raw();
+    region.record(ring, record, runs);
     return tsc;
   }
   /// The same for one that waits.
@@ -136,16 +134,18 @@ class RecordingGuest {
     symbols.seal();
     return kernel;
   }
-  static shim_box box_of(std::uint64_t id) {
-    shim_box box{};
-    box.regs[SHIM_RDI] = id;
-    box.regs[SHIM_RSP] = kKernelBase + kStack;
-    box.task = kKernelBase + kTask;
-    std::memcpy(box.comm, "recorded", 9);
-    box.pid = 201;
-    box.tgid = 200;
-    box.start_time = 77'000;
-    return box;
+  static shim_record record_of(std::uint64_t id) {
+    shim_record record{};
+    record.address = kRecordedAt.raw();
+    record.cr3 = kRoot;
+    record.regs[SHIM_RDI] = id;
+    record.regs[SHIM_RSP] = kKernelBase + kStack;
+    record.task = kKernelBase + kTask;
+    std::memcpy(record.comm, "recorded", 9);
+    record.pid = 201;
+    record.tgid = 200;
+    record.start_time = 77'000;
+    return record;
   }
 
   vmm::ShimRegion shared_{region.memory(), region.layout().place, region.layout().bytes,
@@ -156,10 +156,10 @@ class RecordingGuest {
   bool add_trap_point(vmm::FetchList list) {
     const auto bucket = table_.insert(kRecordedAt, region.layout().slots);
     EXPECT_TRUE(bucket && *bucket && table_.publish(**bucket));
-    if (list.empty()) return false;
+    if (list.is_default()) return false;
     EXPECT_TRUE(table_.set_recording(std::array{kRecordedAt}, 1));
     EXPECT_TRUE(rings.set_lists({std::move(list)}));
-    region.record_shift = static_cast<unsigned>(region.ring(0).record_shift);
+    region.record_shift = static_cast<unsigned>(std::countr_zero(region.ring(0).record_bytes));
     return true;
   }
   LinuxContexts contexts_{2, memory.memory(), with_run_queues(kernel)};

@@ -14,7 +14,7 @@ namespace ringside::providers {
 namespace {
 
 using dif::RecordAddress, dif::RecordCheck, dif::RecordLoad, dif::RecordNeeds, dif::RecordValue;
-using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad;
+using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad, vmm::TaskCheck;
 using Obstacle = std::optional<std::string>;
 using Offset = std::optional<std::uint32_t>;
 
@@ -77,6 +77,7 @@ class Planned {
   }
   /// Without room for it the trap is recorded, whatever the predicate will say.
   void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
+  void add_check(const TaskCheck& check) { (void)list_.add_check(check); }
 
   Obstacle add_stack() {
     if (!kernel_.layout.task_stack) return kNoTypes;
@@ -334,11 +335,46 @@ FetchCheck check_at(const Place& place, const RecordCheck& check) {
   return made;
 }
 
+/// Where the task has its name, or an id of 4 bytes.
+Offset offset_in_task(const RecordValue& value, const guest_linux::KernelLayout& layout) {
+  switch (value.source) {
+    case RecordValue::Source::Name:
+      return layout.task_comm ? Offset(*layout.task_comm + kPointerBytes * value.number)
+                              : std::nullopt;
+    case RecordValue::Source::Tid: return layout.task_pid;
+    case RecordValue::Source::Pid: return layout.task_tgid;
+    default: return std::nullopt;
+  }
+}
+
+/// The same check, of 8 bytes of the task; empty where it is none for equality with what the task
+/// may have there.
+std::optional<TaskCheck> task_check(const RecordCheck& check,
+                                    const guest_linux::KernelLayout& layout) {
+  const RecordValue& value = check.value;
+  const auto offset = offset_in_task(value, layout);
+  const bool fits = offset && *offset == static_cast<std::uint16_t>(*offset);
+  if (!fits || check.relation != RecordCheck::Relation::Equal) return std::nullopt;
+  TaskCheck made{static_cast<std::uint16_t>(*offset), check.is_negated, value.mask, check.with};
+  if (value.source == RecordValue::Source::Name) return made;
+  const auto low = static_cast<std::uint32_t>(check.with);
+  const bool is_id =
+      value.bytes == sizeof low && value.is_signed && value.mask == UINT64_MAX &&
+      check.with == static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(low)});
+  made.mask = UINT32_MAX;
+  made.with = low;
+  return is_id ? std::optional(made) : std::nullopt;
+}
+
 /// Checks that hold wherever a clause of any of the probes does something.
 void add_checks_of_task(Planned& planned, std::span<const PlacedProbe> probes) {
   std::vector<RecordCheck> common = probes.front().needs.checks;
   for (const PlacedProbe& probe : probes) dif::keep_common(common, probe.needs.checks);
   for (const RecordCheck& check : common) {
+    if (const auto early = task_check(check, planned.kernel().layout)) {
+      planned.add_check(*early);
+      continue;
+    }
     const auto place = place_in_task(check.value);
     const auto narrow = place ? narrowed(*place, check.value) : std::nullopt;
     if (narrow) planned.add_check(check_at(*narrow, check));
@@ -417,6 +453,26 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
   return add_later_checks(planned, *first.binding, first.needs);
 }
 
+bool looks_at_registers(const RecordNeeds& needs) {
+  return needs.registers || needs.arguments != 0 || needs.error_number || needs.stack ||
+         std::ranges::any_of(needs.loads, [](const RecordLoad& load) {
+           return load.at.base == RecordAddress::Base::Argument;
+         });
+}
+
+/// The parts that a record at the place of these probes has to have.
+FetchList::Copies copies_for(std::span<const PlacedProbe> probes) {
+  FetchList::Copies copies{.registers = false, .ids = false};
+  for (const auto& [binding, needs] : probes) {
+    const bool only_fires = binding->role == Role::Fires && binding->filter == nullptr;
+    const bool by_registers =
+        binding->condition != arch::kNoCondition || binding->number != kNoNumber;
+    copies.registers |= looks_at_registers(needs) || !only_fires || by_registers;
+    copies.ids |= needs.ids || !only_fires || needs.arguments != 0;
+  }
+  return copies;
+}
+
 }  // namespace
 
 Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
@@ -425,6 +481,7 @@ Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
     if (probe.needs.obstacle) return probe.needs.obstacle;
   }
   if (probes.empty()) return std::nullopt;
+  list = FetchList(copies_for(probes));
   Planned planned(list, kernel);
   Obstacle why = add_checks(planned, probes);
   for (const PlacedProbe& probe : probes) {

@@ -27,7 +27,7 @@ struct KernelOffsets {
   std::optional<GuestVirt> run_queues;  // ThreadClock::run_queues()
 };
 
-/// Makes `list`, which is empty, what firings of the probes at one place need. Returns why they
+/// Makes `list` what firings of the probes at one place need. Returns why they
 /// cannot be recorded, worded to follow "waits: "; empty: they can.
 std::optional<std::string> plan_fetch(vmm::FetchList& list, std::span<const PlacedProbe> probes,
                                       const KernelOffsets& kernel);

@@ -14,12 +14,13 @@ namespace {
 
 using dif::Builtin, dif::RecordAddress, dif::RecordCheck, dif::RecordLoad, dif::RecordNeeds,
     dif::RecordValue;
-using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad;
+using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad, vmm::TaskCheck;
 using Base = RecordAddress::Base;
 
 constexpr std::uint16_t kRdi = FetchLoad::register_source(SHIM_RDI),
                         kRsp = FetchLoad::register_source(SHIM_RSP),
-                        kFirstRun = (SHIM_RECORD_RUNS + sizeof(shim_run)) / 8;
+                        kFirstRun = (SHIM_RECORD_RUNS + sizeof(shim_run)) / 8,
+                        kFirstWithoutRegisters = (SHIM_RECORD_CR3 + sizeof(shim_run)) / 8;
 
 class Planner : public testing::Test {
  protected:
@@ -45,6 +46,7 @@ class Planner : public testing::Test {
     for (const auto& one : list_.checks()) found.emplace_back(one.loads, one.check);
     return found;
   }
+  std::size_t all_checks() const { return list_.checks().size() + list_.task_checks().size(); }
   void expect(std::vector<FetchLoad> loads) {
     EXPECT_EQ(std::vector(list_.loads().begin(), list_.loads().end()), loads);
   }
@@ -64,7 +66,7 @@ class Planner : public testing::Test {
 
 TEST_F(Planner, ARegisterIsInEachRecord) {
   EXPECT_FALSE(add({.arguments = 0b111111}));
-  EXPECT_TRUE(list_.empty());
+  EXPECT_TRUE(list_.is_default());
 }
 
 TEST_F(Planner, AnArgumentOnTheStackIsCopied) {
@@ -87,7 +89,7 @@ TEST_F(Planner, OnlyWhatIsUsedIsCopied) {
   plan.arguments[1] = ArgumentSource::word(&Registers::rdi, 0x68);
   plan.system_call_number = plan.system_call_result = ArgumentSource::word(&Registers::rdi, 0x78);
   EXPECT_FALSE(add({.arguments = 1}, plan));
-  EXPECT_TRUE(list_.empty());
+  EXPECT_TRUE(list_.is_default());
 }
 
 class Computed final : public ComputedArguments {
@@ -171,20 +173,44 @@ TEST_F(Planner, AFilterSeesEachTrap) {
   needs.checks = {
       {RecordValue{RecordValue::Source::Pid, 0, 4, true}, RecordCheck::Relation::Equal, false, 7}};
   EXPECT_FALSE(add(needs));
-  EXPECT_EQ(checks().size(), 1u);
+  EXPECT_EQ(all_checks(), 1u);
   list_ = {};
   binding_.filter = &filter;
   EXPECT_FALSE(add(needs));
-  EXPECT_TRUE(checks().empty());
+  EXPECT_EQ(all_checks(), 0u);
+  EXPECT_EQ(list_.copies(), FetchList::Copies());
+}
+
+TEST_F(Planner, WhatNoClauseLooksAtIsLeftOut) {
+  const auto copies = [this](const RecordNeeds& needs) {
+    list_ = {};
+    EXPECT_FALSE(add(needs));
+    return list_.copies();
+  };
+  using Copies = FetchList::Copies;
+  EXPECT_EQ(copies({}), (Copies{.registers = false, .ids = false}));
+  EXPECT_EQ(copies({.ids = true}), (Copies{.registers = false, .ids = true}));
+  EXPECT_EQ(copies({.registers = true}), (Copies{.registers = true, .ids = false}));
+  EXPECT_TRUE(copies({.arguments = 1}).registers);
+  EXPECT_TRUE(copies({.error_number = true}).registers);
+  EXPECT_TRUE(copies({.stack = true}).registers);
+  EXPECT_TRUE(copies(loading({{{Base::Argument, 0, 8}, 8, false}})).registers);
+  EXPECT_FALSE(copies(loading({{{Base::Task, 0, 8}, 8, false}})).registers);
+  binding_.condition = arch::Condition{4};
+  EXPECT_TRUE(copies({}).registers) << "the flags tell whether it fires";
+  binding_.condition = arch::kNoCondition;
+  const std::array<PlacedProbe, 2> two{{{&binding_, {.ids = true}}, {&binding_, {.arguments = 1}}}};
+  EXPECT_FALSE(plan_fetch(list_, two, places()));
+  EXPECT_EQ(list_.copies(), Copies()) << "for both";
 }
 
 TEST_F(Planner, VariablesOfTheTaskAreTwoWords) {
   EXPECT_FALSE(add({.variables = {Builtin::Ppid, Builtin::Uid, Builtin::Gid}}));
   expect({{FetchLoad::kTask, 1, false, 0x610},
-          {kFirstRun, 1, false, 0x604},
+          {kFirstWithoutRegisters, 1, false, 0x604},
           {FetchLoad::kTask, 1, false, 0x7d8},
-          {static_cast<std::uint16_t>(kFirstRun + 6), 1, false, 8},
-          {static_cast<std::uint16_t>(kFirstRun + 6), 1, false, 12}});
+          {static_cast<std::uint16_t>(kFirstWithoutRegisters + 6), 1, false, 8},
+          {static_cast<std::uint16_t>(kFirstWithoutRegisters + 6), 1, false, 12}});
   layout_.cred_uid.reset();
   EXPECT_TRUE(add({.variables = {Builtin::Uid}}));
 }
@@ -307,6 +333,7 @@ TEST_F(Planner, ChecksOfTheTaskComeFirst) {
                    false,
                    9},
                   is_zero({RecordValue::Source::Task})};
+  layout_.task_tgid.reset();
   EXPECT_FALSE(add(needs));
   ASSERT_EQ(checks().size(), 4u);
   EXPECT_EQ(checks()[0], std::pair(std::size_t{0}, kPidIs42));
@@ -322,6 +349,38 @@ TEST_F(Planner, ChecksOfTheTaskComeFirst) {
                         .with = 9};
   EXPECT_EQ(checks()[2], std::pair(std::size_t{0}, name));
   EXPECT_EQ(checks()[3], std::pair(std::size_t{0}, FetchCheck{.source = FetchLoad::kTask}));
+}
+
+TEST_F(Planner, EqualityOfNamesAndIdsIsCheckedBeforeThereIsARecord) {
+  layout_.task_pid = 0x600;
+  layout_.task_comm = 0x718;
+  constexpr RecordValue kTid{RecordValue::Source::Tid, 0, 4, true};
+  const auto equal = [](RecordValue value, std::uint64_t with, bool is_negated = false) {
+    return RecordCheck{value, RecordCheck::Relation::Equal, is_negated, with};
+  };
+  RecordNeeds needs;
+  needs.checks = {kIsPid42, equal(kTid, static_cast<std::uint64_t>(-3)),
+                  equal({RecordValue::Source::Name, 1, 8, false, 0xffff}, 0x6162, true)};
+  EXPECT_FALSE(add(needs));
+  EXPECT_TRUE(checks().empty());
+  const auto seen = list_.task_checks();
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0], (TaskCheck{.offset = 0x604, .mask = UINT32_MAX, .with = 42}));
+  EXPECT_EQ(seen[1], (TaskCheck{.offset = 0x600, .mask = UINT32_MAX, .with = 0xfffffffd}));
+  EXPECT_EQ(seen[2],
+            (TaskCheck{.offset = 0x720, .is_negated = true, .mask = 0xffff, .with = 0x6162}));
+
+  RecordValue masked = kTid, narrow = kTid;
+  masked.mask = 4;
+  narrow.bytes = 2;
+  needs.checks = {equal(kTid, std::uint64_t{1} << 32), equal(masked, 4), equal(narrow, 4)};
+  EXPECT_FALSE(add(needs));
+  EXPECT_TRUE(list_.task_checks().empty()) << "these are more than a comparison of 4 bytes";
+  EXPECT_EQ(checks().size(), 3u);
+  layout_.task_pid = 0x10000;
+  needs.checks = {equal(kTid, 1)};
+  EXPECT_FALSE(add(needs));
+  EXPECT_EQ(checks().size(), 1u) << "too far away";
 }
 
 TEST_F(Planner, LaterChecksStandBehindAllThatThePredicateLooksAt) {
@@ -379,7 +438,7 @@ TEST_F(Planner, NoCheckIsMadeOfWhatNoRecordTells) {
   needs.later_checks = {kIsPid42};
   plan.arguments[1] = ArgumentSource::untold();
   EXPECT_FALSE(add(needs, plan));
-  EXPECT_EQ(checks().size(), 1u) << "it will be a fault, so the later one is left out";
+  EXPECT_EQ(all_checks(), 1u) << "it will be a fault, so the later one is left out";
 }
 
 TEST_F(Planner, OfSeveralProbesAtAPlaceOnlyCommonChecksRemain) {
@@ -390,7 +449,7 @@ TEST_F(Planner, OfSeveralProbesAtAPlaceOnlyCommonChecksRemain) {
   const auto plan_of = [this](const std::vector<PlacedProbe>& probes) {
     list_ = {};
     EXPECT_FALSE(plan_fetch(list_, probes, places()));
-    return checks().size();
+    return all_checks();
   };
   EXPECT_EQ(plan_of({{&binding_, pid}, {&binding_, other}}), 1u);
   EXPECT_EQ(plan_of({{&binding_, other}, {&binding_, other}}), 2u);
@@ -433,7 +492,7 @@ TEST_F(Planner, AStepOfAReturnIsAlwaysRecorded) {
     list_ = {};
     binding_.role = role;
     EXPECT_FALSE(add(needs));
-    EXPECT_TRUE(list_.empty());
+    EXPECT_TRUE(list_.is_default());
   }
 }
 

@@ -167,7 +167,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   static bool drop_checks(std::map<GuestVirt, vmm::FetchList>& recording);
   void let_wait(std::map<GuestVirt, vmm::FetchList>& recording, const vmm::FetchList& list,
                 std::string why);
-  Result<void> set_lists(const std::vector<vmm::FetchList>& lists);
+  Result<void> set_lists(const std::vector<vmm::FetchList>& lists, bool uses_default);
 
   /// Before anybody runs in a slot that is new.
   void refresh_moved() {
@@ -281,7 +281,7 @@ std::vector<vmm::FetchList> RunningKernelTracer::Trace::number_lists(
   std::vector<std::pair<std::size_t, vmm::FetchList>> counted;
   for (const auto& place : recording) {
     const vmm::FetchList& list = place.second;
-    if (list.empty()) continue;
+    if (list.is_default()) continue;
     const auto is_list = [&list](const auto& one) { return one.second == list; };
     const auto found = std::ranges::find_if(counted, is_list);
     found != counted.end() ? void(++found->first) : void(counted.emplace_back(1, list));
@@ -319,32 +319,34 @@ std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   auto lists = number_lists(recording);
   while (!lists.empty()) {
-    const auto told = set_lists(lists);
+    const bool uses_default =
+        std::ranges::any_of(recording, [](const auto& place) { return place.second.is_default(); });
+    const auto told = set_lists(lists, uses_default);
     if (told) return lists;
     if (drop_checks(recording)) {
       lists = number_lists(recording);
       continue;
     }
-    const bool is_size = told.error().code == ErrorCode::Limit;
     const auto longest = std::ranges::max_element(lists, {}, &vmm::FetchList::least_record_bytes);
-    let_wait(recording, is_size ? *longest : lists.back(), told.error().message);
-    lists.erase(is_size ? longest : std::prev(lists.end()));
+    let_wait(recording, *longest, told.error().message);
+    lists.erase(longest);
     // Small records again, for the places that copy nothing.
-    if (lists.empty()) (void)tracer_.shim_.installed()->rings().set_lists({});
+    if (lists.empty()) (void)set_lists({}, true);
   }
   return lists;
 }
 
-Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchList>& lists) {
+Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchList>& lists,
+                                                   bool uses_default) {
   vmm::GuestMemory& memory = tracer_.machine_.memory();
   const auto direct_map = guest_linux::find_direct_map(memory, tracer_.kernel_);
-  if (!direct_map) {
-    return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
+  std::optional<vmm::FetchFacts> facts;
+  if (direct_map) {
+    facts = vmm::FetchFacts{tracer_.kernel_.table(), *direct_map, memory.extents(),
+                            tracer_.kernel_.layout().task_stack.value_or(0),
+                            guest_linux::kernel_stack_bytes(tracer_.kernel_.symbols())};
   }
-  const vmm::FetchFacts facts{tracer_.kernel_.table(), *direct_map, memory.extents(),
-                              tracer_.kernel_.layout().task_stack.value_or(0),
-                              guest_linux::kernel_stack_bytes(tracer_.kernel_.symbols())};
-  return tracer_.shim_.installed()->set_fetch_lists(facts, lists);
+  return tracer_.shim_.installed()->set_fetch_lists(facts, lists, uses_default);
 }
 
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
@@ -369,7 +371,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   std::map<std::uint8_t, std::vector<GuestVirt>> places;  // by the list's number
   for (const auto& [at, list] : recording) {
     const auto found = std::ranges::find(lists, list);
-    const bool has_one = !list.empty();
+    const bool has_one = !list.is_default();
     places[static_cast<std::uint8_t>(has_one ? found - lists.begin() + 1 : 0)].push_back(at);
   }
   for (const auto& [number, at] : places) {

@@ -9,8 +9,8 @@ namespace ringside::vmm {
 namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-static_assert(FetchCheck::kTids * kWord == SHIM_RECORD_BOX + SHIM_BOX_PID &&
-              SHIM_BOX_TGID == SHIM_BOX_PID + sizeof(std::uint32_t));
+static_assert(FetchCheck::kTids * kWord == SHIM_RECORD_PID &&
+              SHIM_RECORD_TGID == SHIM_RECORD_PID + sizeof(std::uint32_t));
 
 shim_check encode_check(const FetchCheck& check) {
   unsigned words = SHIM_LOAD_CHECK;
@@ -22,6 +22,11 @@ shim_check encode_check(const FetchCheck& check) {
           check.with};
 }
 
+shim_check encode_check(const TaskCheck& check) {
+  const unsigned words = check.is_negated ? SHIM_CHECK_NEGATED : 0;
+  return {check.offset, static_cast<std::uint16_t>(words), 0, 0, 0, check.mask, check.with};
+}
+
 template <class Entry>
 void append(std::vector<std::byte>& list, const Entry& entry) {
   const auto bytes = std::as_bytes(std::span(&entry, 1));
@@ -31,7 +36,7 @@ void append(std::vector<std::byte>& list, const Entry& entry) {
 }  // namespace
 
 std::size_t FetchList::bytes_before(std::size_t load) const {
-  std::size_t bytes = SHIM_RECORD_RUNS;
+  std::size_t bytes = runs_at();
   for (std::size_t n = 0; n < load; ++n) bytes += sizeof(shim_run) + kWord * loads_[n].words;
   return bytes;
 }
@@ -53,6 +58,12 @@ bool FetchList::add_check(const FetchCheck& check) {
   return true;
 }
 
+bool FetchList::add_check(const TaskCheck& check) {
+  if (task_checks_.size() >= kMostChecks) return false;
+  task_checks_.push_back(check);
+  return true;
+}
+
 std::size_t FetchList::record_bytes() const {
   return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
 }
@@ -70,8 +81,23 @@ std::uint16_t FetchList::source_of(std::size_t load) const {
   return static_cast<std::uint16_t>((bytes_before(load) + sizeof(shim_run)) / kWord);
 }
 
+shim_list FetchList::head() const {
+  const bool has_entries = copies_memory() || !checks_.empty();
+  const unsigned copies = (copies_.ids ? SHIM_COPY_IDS : 0) |
+                          (copies_.registers ? SHIM_COPY_REGISTERS : 0) |
+                          (has_entries ? SHIM_COPY_RUNS : 0);
+  return {.copies = static_cast<std::uint8_t>(copies),
+          .task_checks = static_cast<std::uint8_t>(task_checks_.size()),
+          .runs = static_cast<std::uint16_t>(runs_at()),
+          .entries = static_cast<std::uint16_t>(sizeof(shim_list) +
+                                                sizeof(shim_check) * task_checks_.size()),
+          .unused = 0};
+}
+
 std::vector<std::byte> FetchList::encode() const {
   std::vector<std::byte> list;
+  append(list, head());
+  for (const TaskCheck& one : task_checks_) append(list, encode_check(one));
   auto check = checks_.begin();
   const auto append_checks = [&](std::size_t loads) {
     for (; check != checks_.end() && check->loads == loads; ++check) {

@@ -1,9 +1,9 @@
-// Fetch lists: the memory of the guest that a trap point copies into its records, and checks that
-// tell which traps need no record. A list has loads, which the shim in the guest follows
-// (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as the host finds them in a record. All
-// of a record is the guest's: a run that cannot be one is taken for empty. Used by the shim, which
-// writes lists into the guest, and by what replays records. Pure. Fire context: RecordedRuns yes,
-// all else no.
+// Fetch lists: what a trap point copies into its records, and checks that tell which traps need no
+// record. A list says which parts of a record are wanted, and has loads of the guest's memory,
+// which the shim in the guest follows (guest-shim/mailbox_abi.h); RecordedRuns has the copies, as
+// the host finds them in a record. All of a record is the guest's: a run that cannot be one is
+// taken for empty. Used by the shim, which writes lists into the guest, and by what replays
+// records. Pure. Fire context: RecordedRuns yes, all else no.
 #pragma once
 
 #include <array>
@@ -33,11 +33,11 @@ struct FetchLoad {
 
   static constexpr std::uint16_t kMostWords = 512;
   /// The sources that each record has.
-  static constexpr std::uint16_t kPerCpuBase = SHIM_HEAD_PERCPU / sizeof(std::uint64_t);
-  static constexpr std::uint16_t kTask = (SHIM_RECORD_BOX + SHIM_BOX_TASK) / sizeof(std::uint64_t);
-  /// `number`: as enum shim_register has them.
+  static constexpr std::uint16_t kPerCpuBase = SHIM_RECORD_PERCPU / sizeof(std::uint64_t);
+  static constexpr std::uint16_t kTask = SHIM_RECORD_TASK / sizeof(std::uint64_t);
+  /// Only with Copies::registers. `number`: as enum shim_register has them.
   static constexpr std::uint16_t register_source(unsigned number) {
-    return static_cast<std::uint16_t>(SHIM_RECORD_BOX / sizeof(std::uint64_t) + number);
+    return static_cast<std::uint16_t>(SHIM_RECORD_REGS / sizeof(std::uint64_t) + number);
   }
 
   bool operator==(const FetchLoad&) const = default;
@@ -56,14 +56,38 @@ struct FetchCheck {
   std::uint64_t mask = UINT64_MAX;
   std::uint64_t with = 0;
 
-  static constexpr std::uint16_t kTids = (SHIM_RECORD_BOX + SHIM_BOX_PID) / sizeof(std::uint64_t);
-  static constexpr std::uint16_t kName = (SHIM_RECORD_BOX + SHIM_BOX_COMM) / sizeof(std::uint64_t);
+  static constexpr std::uint16_t kTids = SHIM_RECORD_PID / sizeof(std::uint64_t);
+  static constexpr std::uint16_t kName = SHIM_RECORD_COMM / sizeof(std::uint64_t);
 
   bool operator==(const FetchCheck&) const = default;
 };
 
+/// A comparison of 8 bytes of the current task: they have to be equal to `with`, or to differ from
+/// it, as far as `mask` goes. Costs the least, since it is judged before there is a record.
+struct TaskCheck {
+  std::uint16_t offset = 0;  // in struct task_struct
+  bool is_negated = false;
+  std::uint64_t mask = UINT64_MAX;
+  std::uint64_t with = 0;
+
+  bool operator==(const TaskCheck&) const = default;
+};
+
 class FetchList {
  public:
+  /// The parts of a record that may be left out.
+  struct Copies {
+    bool registers = true;  // and cr3, flags and segments
+    bool ids = true;        // the task's pid, tid and start time
+
+    bool operator==(const Copies&) const = default;
+  };
+
+  /// The list of a trap point that copies all of these and no memory is the default one.
+  FetchList() = default;
+  explicit FetchList(Copies copies) : copies_(copies) {}
+  bool is_default() const { return *this == FetchList(); }
+  const Copies& copies() const { return copies_; }
   /// More loads than this would hold up a guest CPU for long.
   static constexpr std::size_t kMostLoads = 32, kMostChecks = 16;
   static constexpr std::size_t kMostRecordBytes = 4096;
@@ -72,17 +96,24 @@ class FetchList {
   /// is no room for it.
   std::optional<std::size_t> add(const FetchLoad& load);
   std::span<const FetchLoad> loads() const { return loads_; }
-  bool empty() const { return loads_.empty() && checks_.empty() && !has_stack_; }
+  bool copies_memory() const { return !loads_.empty() || has_stack_; }
   /// Judged once the loads so far are done. False where there is no room for it.
   bool add_check(const FetchCheck& check);
+  bool add_check(const TaskCheck& check);
   /// Takes all checks out: all traps are recorded. Returns whether there were any.
-  bool drop_checks() { return !std::exchange(checks_, {}).empty(); }
+  bool drop_checks() {
+    const bool any = !checks_.empty() || !task_checks_.empty();
+    checks_.clear();
+    task_checks_.clear();
+    return any;
+  }
   struct PlacedCheck {
     FetchCheck check;
     std::size_t loads = 0;  // before it
     bool operator==(const PlacedCheck&) const = default;
   };
   std::span<const PlacedCheck> checks() const { return checks_; }
+  std::span<const TaskCheck> task_checks() const { return task_checks_; }
   /// The word that a load has copied first, as the source of later ones.
   std::uint16_t source_of(std::size_t load) const;
   /// Copies the task's kernel stack, too, from the stack pointer on: whole, or the trap waits.
@@ -91,11 +122,15 @@ class FetchList {
   /// How many words of stack there is room for in a record of so many bytes.
   void fit(std::size_t record_bytes);
   std::size_t stack_words() const { return stack_words_; }
+  /// Where a record's runs begin.
+  std::size_t runs_at() const { return copies_.registers ? SHIM_RECORD_RUNS : SHIM_RECORD_CR3; }
   /// Of a record with all that the list copies. The stack's room is what fit() gives it.
   std::size_t record_bytes() const;
   /// The fewest bytes that its record may have. A stack has room for kLeastStack at least.
   std::size_t least_record_bytes() const;
   static constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
+  /// The struct shim_list that it begins with.
+  shim_list head() const;
   /// As the guest has it, up to its last entry.
   std::vector<std::byte> encode() const;
 
@@ -104,6 +139,8 @@ class FetchList {
  private:
   std::size_t bytes_before(std::size_t load) const;
 
+  Copies copies_;
+  std::vector<TaskCheck> task_checks_;
   std::vector<FetchLoad> loads_;
   std::vector<PlacedCheck> checks_;  // in their order
   bool has_stack_ = false;
@@ -125,7 +162,7 @@ struct FetchFacts {
 /// The memory that a record holds, as a reader of the guest's: what was not copied cannot be read.
 class RecordedRuns {
  public:
-  /// `list` made the record whose bytes from SHIM_RECORD_RUNS on are `bytes`.
+  /// `list` made the record whose bytes from its runs_at() on are `bytes`.
   void begin(const FetchList& list, std::span<const std::byte> bytes);
   void clear() { count_ = 0; }
   /// The bytes from `at` on, at least one; empty where there are none.

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "vmm/base/bytes.h"
+
 namespace ringside::vmm {
 namespace {
 
@@ -34,10 +36,49 @@ TEST(FetchList, ALaterLoadMayBeginAtTheFirstWordOfAnEarlierOne) {
   list.add({.source = FetchLoad::kTask, .words = 3});
   list.add(kInode);
 
-  EXPECT_EQ(FetchLoad::kTask, (64 + 128) / 8);
-  EXPECT_EQ(list.source_of(0), (256 + 16) / 8);
-  EXPECT_EQ(list.source_of(1), (256 + 16 + 24 + 16) / 8);
-  EXPECT_EQ(list.record_bytes(), 256u + 16 + 24 + 16 + 8);
+  EXPECT_EQ(FetchLoad::kTask, 32 / 8);
+  EXPECT_EQ(list.source_of(0), (224 + 16) / 8);
+  EXPECT_EQ(list.source_of(1), (224 + 16 + 24 + 16) / 8);
+  EXPECT_EQ(list.record_bytes(), 224u + 16 + 24 + 16 + 8);
+}
+
+TEST(FetchList, WithoutRegistersRunsTakeTheirPlace) {
+  FetchList list({.registers = false, .ids = true});
+  EXPECT_FALSE(list.is_default());
+  EXPECT_FALSE(list.copies_memory());
+  list.add({.source = FetchLoad::kTask, .words = 3});
+
+  EXPECT_TRUE(list.copies_memory());
+  EXPECT_EQ(list.source_of(0), (72 + 16) / 8);
+  EXPECT_EQ(list.record_bytes(), 72u + 16 + 24);
+  EXPECT_EQ(list.head().copies, SHIM_COPY_IDS | SHIM_COPY_RUNS);
+  EXPECT_EQ(list.head().runs, 72);
+  EXPECT_EQ(FetchList({.registers = false, .ids = false}).head().copies, 0);
+  EXPECT_EQ(FetchList().head().copies, SHIM_COPY_IDS | SHIM_COPY_REGISTERS);
+}
+
+TEST(FetchList, ChecksOfTheTaskStandBeforeAllElse) {
+  FetchList list;
+  ASSERT_TRUE(list.add_check(FetchCheck{.source = 40}));
+  ASSERT_TRUE(list.add_check(TaskCheck{.offset = 0x718, .mask = 0xff, .with = 9}));
+  ASSERT_TRUE(list.add_check(TaskCheck{.offset = 0x720, .is_negated = true, .with = 8}));
+  const auto bytes = list.encode();
+
+  ASSERT_EQ(bytes.size(), sizeof(shim_list) + 3 * sizeof(shim_check) + sizeof(shim_load));
+  const auto head = load_at<shim_list>(bytes, 0);
+  EXPECT_EQ(head.task_checks, 2);
+  EXPECT_EQ(head.copies & SHIM_COPY_RUNS, SHIM_COPY_RUNS) << "a check is an entry";
+  EXPECT_EQ(head.entries, sizeof(shim_list) + 2 * sizeof(shim_check));
+  const auto first = load_at<shim_check>(bytes, sizeof head);
+  const auto second = load_at<shim_check>(bytes, sizeof head + sizeof first);
+  EXPECT_EQ(first.source, 0x718);
+  EXPECT_EQ(first.words, 0);
+  EXPECT_EQ(first.mask, 0xffu);
+  EXPECT_EQ(first.with, 9u);
+  EXPECT_EQ(second.words, SHIM_CHECK_NEGATED);
+  EXPECT_EQ(load_at<shim_check>(bytes, head.entries).source, 40);
+  EXPECT_TRUE(list.drop_checks());
+  EXPECT_TRUE(list.is_default());
 }
 
 TEST(FetchList, HasNoMoreLoadsThanHoldUpAGuestCpuForLong) {
@@ -51,9 +92,9 @@ TEST(FetchList, HasNoMoreLoadsThanHoldUpAGuestCpuForLong) {
 
 TEST(FetchList, ACheckStandsBehindTheLoadsThatWereThere) {
   FetchList list;
-  EXPECT_TRUE(list.empty());
+  EXPECT_TRUE(list.is_default());
   ASSERT_TRUE(list.add_check(FetchCheck{.source = 40, .is_negated = true, .with = 7}));
-  EXPECT_FALSE(list.empty()) << "it tells the guest something";
+  EXPECT_FALSE(list.is_default()) << "it tells the guest something";
   EXPECT_EQ(list.record_bytes(), std::size_t{SHIM_RECORD_RUNS});
   list.add(kInode);
   list.add_check(FetchCheck{.source = 34,
@@ -66,12 +107,13 @@ TEST(FetchList, ACheckStandsBehindTheLoadsThatWereThere) {
   list.add_stack();
   const auto bytes = list.encode();
 
-  ASSERT_EQ(bytes.size(), 2 * sizeof(shim_check) + 3 * sizeof(shim_load));
+  ASSERT_EQ(bytes.size(), sizeof(shim_list) + 2 * sizeof(shim_check) + 3 * sizeof(shim_load));
   std::array<shim_check, 2> checks;
   shim_load load;
-  std::memcpy(&checks[0], bytes.data(), sizeof checks[0]);
-  std::memcpy(&load, &bytes[sizeof checks[0]], sizeof load);
-  std::memcpy(&checks[1], &bytes[sizeof checks[0] + sizeof load], sizeof checks[1]);
+  const auto entries = std::span(bytes).subspan(sizeof(shim_list));
+  std::memcpy(&checks[0], entries.data(), sizeof checks[0]);
+  std::memcpy(&load, &entries[sizeof checks[0]], sizeof load);
+  std::memcpy(&checks[1], &entries[sizeof checks[0] + sizeof load], sizeof checks[1]);
   EXPECT_EQ(checks[0].source, 40);
   EXPECT_EQ(checks[0].words, SHIM_LOAD_CHECK | SHIM_CHECK_NEGATED);
   EXPECT_EQ(checks[0].left, 0);
@@ -92,7 +134,7 @@ TEST(FetchList, HasOnlySoManyChecks) {
   for (std::size_t n = 0; n < FetchList::kMostChecks; ++n)
     EXPECT_TRUE(list.add_check(FetchCheck{}));
   EXPECT_TRUE(list.drop_checks());
-  EXPECT_TRUE(list.empty());
+  EXPECT_TRUE(list.is_default());
   EXPECT_FALSE(list.drop_checks());
   for (std::size_t n = 0; n < FetchList::kMostChecks; ++n) list.add_check(FetchCheck{});
   EXPECT_FALSE(list.add_check(FetchCheck{.relation = FetchCheck::Relation::LessUnsigned}));
@@ -102,7 +144,7 @@ TEST(FetchList, HasNoMoreWordsThanFitIntoARecord) {
   FetchList list;
   EXPECT_FALSE(list.add({.words = 0}));
   EXPECT_FALSE(list.add({.words = FetchLoad::kMostWords + 1}));
-  const std::uint16_t all = (FetchList::kMostRecordBytes - 256 - 16) / 8;
+  const std::uint16_t all = (FetchList::kMostRecordBytes - SHIM_RECORD_RUNS - 16) / 8;
   EXPECT_FALSE(list.add({.words = all + 1}));
   EXPECT_TRUE(list.add({.words = all}));
   EXPECT_EQ(list.record_bytes(), FetchList::kMostRecordBytes);
@@ -115,10 +157,10 @@ TEST(FetchList, IsForTheGuestUpToAnEntryWithoutWords) {
   list.add({.source = 34, .words = 5, .is_users = true, .offset = -16});
   const auto bytes = list.encode();
 
-  ASSERT_EQ(bytes.size(), 3 * sizeof(shim_load));
   std::array<shim_load, 3> loads;
-  std::memcpy(loads.data(), bytes.data(), bytes.size());
-  EXPECT_EQ(loads[0].source, 8 + SHIM_RDI);
+  ASSERT_EQ(bytes.size(), sizeof(shim_list) + sizeof loads);
+  std::memcpy(loads.data(), &bytes[sizeof(shim_list)], sizeof loads);
+  EXPECT_EQ(loads[0].source, 96 / 8 + SHIM_RDI);
   EXPECT_EQ(loads[0].words, 1);
   EXPECT_EQ(loads[0].offset, 0x20);
   EXPECT_EQ(loads[1].source, 34);
@@ -129,19 +171,19 @@ TEST(FetchList, IsForTheGuestUpToAnEntryWithoutWords) {
 
 TEST(FetchList, AStackHasAllTheRoomThatIsLeft) {
   FetchList list;
-  EXPECT_TRUE(list.empty());
+  EXPECT_TRUE(list.is_default());
   list.add_stack();
-  EXPECT_FALSE(list.empty());
+  EXPECT_FALSE(list.is_default());
   list.add({.words = 1, .offset = 8});
-  EXPECT_EQ(list.record_bytes(), 256u + 16 + 8 + 16);
+  EXPECT_EQ(list.record_bytes(), 224u + 16 + 8 + 16);
   list.fit(1024);
 
   EXPECT_EQ(list.record_bytes(), 1024u);
-  EXPECT_EQ(list.stack_words(), (1024u - 256 - 16 - 8 - 16) / 8);
+  EXPECT_EQ(list.stack_words(), (1024u - 224 - 16 - 8 - 16) / 8);
   const auto bytes = list.encode();
-  ASSERT_EQ(bytes.size(), 3 * sizeof(shim_load));
   std::array<shim_load, 3> loads;
-  std::memcpy(loads.data(), bytes.data(), bytes.size());
+  ASSERT_EQ(bytes.size(), sizeof(shim_list) + sizeof loads);
+  std::memcpy(loads.data(), &bytes[sizeof(shim_list)], sizeof loads);
   EXPECT_EQ(loads[0].offset, 8) << "the stack is the last one";
   EXPECT_EQ(loads[1].words, list.stack_words() | SHIM_LOAD_STACK);
   EXPECT_EQ(loads[2].words, 0);

@@ -218,8 +218,8 @@ TEST_F(CopiedTraps, BringTheirTaskAlong) {
     const TrappedTask& task = *evaluation_.traps[2 * n].task;
     EXPECT_EQ(task.address.raw(), 0xffff'8880'1234'0000u);
     EXPECT_STREQ(task.comm.data(), "workload");
-    EXPECT_EQ(task.pid, 7);
-    EXPECT_EQ(task.tgid, 6);
+    EXPECT_EQ(task.ids->pid, 7);
+    EXPECT_EQ(task.ids->tgid, 6);
     EXPECT_FALSE(evaluation_.traps[2 * n + 1].task);
   }
 }

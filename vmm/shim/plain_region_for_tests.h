@@ -90,7 +90,7 @@ class PlainRegion {
                          : ShimLayout::nested_records(record_shift);
   }
   /// As the host has told the guest by its ring's words: a record has 1 << this bytes.
-  unsigned record_shift = kLeastRecordShift;
+  unsigned record_shift = kDefaultRecordShift;
   /// The place of record `n`.
   std::span<std::byte> record_at(std::size_t ring, std::uint64_t n) {
     const auto cpu = static_cast<unsigned>(ring / 2);
@@ -99,17 +99,21 @@ class PlainRegion {
     const std::uint64_t number = n % capacity(ring);
     return bytes().subspan(first + (number << record_shift), std::size_t{1} << record_shift);
   }
-  /// The ring's next record, as the shim writes it. `head.head` is set here. `runs`: what its fetch
-  /// list has copied.
-  void record(std::size_t ring, shim_head head, const shim_box& box = {},
-              std::span<const std::byte> runs = {}) {
-    shim_ring_words& words = this->ring(ring);
-    head.head = words.head;
-    const auto record = record_at(ring, words.head);
-    std::memcpy(record.data(), &head, sizeof head);
-    std::memcpy(record.data() + SHIM_RECORD_BOX, &box, SHIM_BOX_TRAP_BYTES);
-    std::ranges::copy(runs, record.subspan(SHIM_RECORD_RUNS).begin());
-    ++words.head;
+  /// The ring's next record, as the shim writes it by a list that copies all; `head` is set here.
+  /// `runs`: the memory that the list has copied.
+  void record(std::size_t ring, shim_record record, std::span<const std::byte> runs = {}) {
+    const auto at = next_record(ring, record);
+    std::memcpy(at.data(), &record, sizeof record);
+    std::ranges::copy(runs, at.subspan(SHIM_RECORD_RUNS).begin());
+    ++this->ring(ring).head;
+  }
+  /// By a list that leaves the registers out.
+  void record_without_registers(std::size_t ring, shim_record record,
+                                std::span<const std::byte> runs = {}) {
+    const auto at = next_record(ring, record);
+    std::memcpy(at.data(), &record, SHIM_RECORD_CR3);
+    std::ranges::copy(runs, at.subspan(SHIM_RECORD_CR3).begin());
+    ++this->ring(ring).head;
   }
 
   /// The mailbox's next claim, with an address and nothing else new.
@@ -127,6 +131,11 @@ class PlainRegion {
   }
 
  private:
+  std::span<std::byte> next_record(std::size_t ring, shim_record& record) {
+    record.head = this->ring(ring).head;
+    return record_at(ring, record.head);
+  }
+
   static constexpr GuestMemory::Extent kLowPlace{GuestPhys(0x21000), 400 << 10};
 
   template <class T>

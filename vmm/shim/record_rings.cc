@@ -9,7 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "vmm/shim/trap_server.h"
+#include "vmm/arch/arch.h"
+#include "vmm/base/bytes.h"
 
 namespace ringside::vmm {
 namespace {
@@ -17,11 +18,46 @@ namespace {
 constexpr std::size_t kCopiedAtOnce = 8192;  // bytes
 static_assert(kCopiedAtOnce >= FetchList::kMostRecordBytes);
 
-MailboxCopy copy_of(std::span<const std::byte> record) {
-  MailboxCopy copy{};
-  std::memcpy(&copy.head, record.data(), sizeof copy.head);
-  std::memcpy(&copy.box, record.subspan(SHIM_RECORD_BOX).data(), SHIM_BOX_TRAP_BYTES);
+Registers registers_of(const shim_record& record) {
+  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
+                "a record has them in the order of their encoding");
+  Registers out;
+  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = record.regs[n];
+  out.rflags = record.rflags;
+  out.cs = record.cs & 0xffff;
+  out.ss = record.ss & 0xffff;
+  out.cr3 = record.cr3;
+  return out;
+}
+
+/// Empty where it cannot be one.
+std::optional<TrappedTask> task_of(const shim_record& record, bool has_ids) {
+  if (!arch::in_kernel_half(GuestVirt(record.task))) return std::nullopt;
+  TrappedTask out{GuestVirt(record.task), {}, std::nullopt};
+  static_assert(sizeof out.comm == sizeof record.comm);
+  std::memcpy(out.comm.data(), record.comm, sizeof out.comm);
+  if (has_ids) {
+    out.ids = TrappedTask::Ids{static_cast<std::int32_t>(record.pid),
+                               static_cast<std::int32_t>(record.tgid), record.start_time};
+  }
+  return out;
+}
+
+/// A record's bytes up to its runs.
+shim_record copy_of(std::span<const std::byte> record, const FetchList& list) {
+  shim_record copy{};
+  std::memcpy(&copy, record.data(), list.runs_at());
   return copy;
+}
+
+/// Without runs. In a trap of ours GS is the per-cpu base, as in all of kernel mode.
+Trap trap_of(const shim_record& record, const FetchList& list) {
+  Trap trap{GuestVirt(record.address), record.tsc, GuestVirt(record.percpu), Registers(),
+            task_of(record, list.copies().ids)};
+  if (list.copies().registers) trap.registers = registers_of(record);
+  trap.registers.rip = record.address;
+  trap.registers.gs_base = record.percpu;
+  return trap;
 }
 
 }  // namespace
@@ -44,22 +80,22 @@ RecordRings::RecordRings(ShimRegion& region, const ShimPresence& presence, const
 void RecordRings::tell_guest() {
   for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
     const std::array<std::uint64_t, 3> told{most(ring), base_.wrapping_add(records_at(ring)).raw(),
-                                            record_shift_};
+                                            record_bytes()};
     static_assert(SHIM_RING_DATA == SHIM_RING_MOST + sizeof told[0] &&
-                  SHIM_RING_RECORD_SHIFT == SHIM_RING_DATA + sizeof told[0]);
+                  SHIM_RING_RECORD_BYTES == SHIM_RING_DATA + sizeof told[0]);
     // Where it cannot be written the shim is gone, which look() finds.
     (void)region_.write(words_at(ring) + SHIM_RING_MOST, std::as_bytes(std::span(told)));
   }
 }
 
-Result<void> RecordRings::set_lists(std::vector<FetchList> lists) {
-  std::size_t bytes = SHIM_RECORD_SIZE;
+Result<void> RecordRings::set_lists(std::vector<FetchList> lists, bool uses_default) {
+  std::size_t bytes = uses_default ? lists_.front().record_bytes() : SHIM_RECORD_SIZE;
   bool has_stack = false;
   for (const FetchList& list : lists) {
     has_stack = has_stack || list.has_stack();
     bytes = std::max(bytes, list.least_record_bytes());
   }
-  unsigned shift = static_cast<unsigned>(std::bit_width(bytes - 1));
+  auto shift = static_cast<unsigned>(std::bit_width(bytes - 1));
   if (bytes > FetchList::kMostRecordBytes || !holds_enough(shift)) {
     return fail(ErrorCode::Limit,
                 "the memory for the stub is too small for records with all that is looked at (a "
@@ -126,8 +162,7 @@ std::uint64_t RecordRings::dropped() const {
 std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
                               std::span<std::byte* const> runs) {
   Ring& one = rings_[ring];
-  const std::size_t record_bytes = std::size_t{1} << record_shift_;
-  const std::size_t at_once = records_.size() / record_bytes;
+  const std::size_t at_once = records_.size() / record_bytes();
   std::size_t taken = 0;
   while (taken < out.size() && one.head != one.tail) {
     const std::uint64_t first = one.tail & most(ring);
@@ -140,11 +175,13 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
     if (!region_.memory().read_each(std::span(&part, 1))) return taken;
     for (std::size_t n = 0; n < count; ++n) {
       const auto record = std::span<const std::byte>(records_).subspan(n << record_shift_);
-      const MailboxCopy copy = copy_of(record);
-      const auto list = table_.list_at(GuestVirt(copy.head.address));
-      if (copy.head.head == one.tail + n && list) {
-        out[taken] = trap_of(copy);
-        if (*list != 0) keep_runs(out[taken], lists_[*list], record, runs[taken]);
+      const auto head = load_at<std::uint64_t>(record, SHIM_RECORD_HEAD);
+      const auto number =
+          table_.list_at(GuestVirt(load_at<std::uint64_t>(record, SHIM_RECORD_ADDRESS)));
+      if (head == one.tail + n && number) {
+        const FetchList& list = lists_[*number];
+        out[taken] = trap_of(copy_of(record, list), list);
+        if (list.copies_memory()) keep_runs(out[taken], list, record, runs[taken]);
         ++taken;
       } else {
         reject(1);
@@ -157,8 +194,8 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
 
 void RecordRings::keep_runs(Trap& trap, const FetchList& list, std::span<const std::byte> record,
                             std::byte* runs) {
-  const std::size_t size = list.record_bytes() - SHIM_RECORD_RUNS;
-  std::memcpy(runs, record.subspan(SHIM_RECORD_RUNS).data(), size);
+  const std::size_t size = list.record_bytes() - list.runs_at();
+  std::memcpy(runs, record.subspan(list.runs_at()).data(), size);
   trap.list = &list;
   trap.runs = {runs, size};
 }

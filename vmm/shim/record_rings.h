@@ -45,14 +45,19 @@ class RecordRings {
 
   /// Of all CPUs: twice their number.
   std::size_t size() const { return rings_.size(); }
-  /// The most records that one holds, and how many bytes of runs each has.
+  /// The most records that one holds, and the most bytes of runs that each has.
   std::size_t capacity() const { return most(0) + 1; }
-  std::size_t run_bytes() const { return (std::size_t{1} << record_shift_) - SHIM_RECORD_RUNS; }
+  std::size_t run_bytes() const { return record_bytes() - SHIM_RECORD_CR3; }
   /// The fetch lists of trap points, from number 1 on. Records become as large as the longest one
-  /// needs, so a ring holds fewer. Before anything is recorded. Limit when it would hold too few.
-  Result<void> set_lists(std::vector<FetchList> lists);
+  /// needs, so a ring holds fewer. `uses_default`: number 0 is used, too. Before anything is
+  /// recorded. Limit when a ring would hold too few.
+  Result<void> set_lists(std::vector<FetchList> lists, bool uses_default = true);
   /// From number 1 on; those with a stack have as much room for it as there is.
   std::span<const FetchList> lists() const { return std::span(lists_).subspan(1); }
+  /// Whether there is a list of this number, and records are large enough for it.
+  bool has_room_for(std::uint8_t list) const {
+    return list < lists_.size() && lists_[list].record_bytes() <= record_bytes();
+  }
 
   /// Copies how far the guest has come in each ring. False when the shim is not there any more:
   /// then all are empty.
@@ -91,6 +96,7 @@ class RecordRings {
         ring % 2 == 0 ? layout_.ring_records(record_shift_) : layout_.nested_records(record_shift_);
     return records - 1;
   }
+  std::size_t record_bytes() const { return std::size_t{1} << record_shift_; }
   void tell_guest();
   bool holds_enough(unsigned shift) const { return layout_.ring_records(shift) >= kFewestRecords; }
   static void keep_runs(Trap& trap, const FetchList& list, std::span<const std::byte> record,
@@ -107,8 +113,8 @@ class RecordRings {
   std::vector<Ring> rings_;
   std::vector<shim_ring> earlier_words_, words_;  // copied by the last look, in this order
   const GuestVirt base_;
-  unsigned record_shift_ = kLeastRecordShift;
-  std::vector<FetchList> lists_;    // number 0 is empty
+  unsigned record_shift_ = kDefaultRecordShift;
+  std::vector<FetchList> lists_;    // number 0 is the default one
   std::vector<std::byte> records_;  // copied at once
   std::atomic<std::uint64_t> rejected_{0};
 };

@@ -42,19 +42,20 @@ struct RingHost {
   RecordRings rings;
 };
 
+shim_record record_of(std::uint64_t tsc, GuestVirt address = kText) {
+  shim_record record{};
+  record.address = address.raw();
+  record.tsc = tsc;
+  return record;
+}
+
 class Rings : public testing::TestWithParam<Reach> {
  protected:
   static constexpr GuestMemory::Extent kSmall{GuestPhys(0x21000), 160 << 10};
 
-  static shim_head head_of(std::uint64_t tsc, GuestVirt address = kText) {
-    shim_head head{};
-    head.address = address.raw();
-    head.tsc = tsc;
-    return head;
-  }
   /// So many records, whose TSCs go on from `tsc`.
   void record(std::size_t ring, std::uint64_t count, std::uint64_t tsc) {
-    for (std::uint64_t n = 0; n < count; ++n) plain_.record(ring, head_of(tsc + n));
+    for (std::uint64_t n = 0; n < count; ++n) plain_.record(ring, record_of(tsc + n));
   }
   /// The TSCs of all that is there now, taken in pieces of `at_once`.
   std::vector<std::uint64_t> take_all(std::size_t ring, std::size_t at_once = 1000) {
@@ -97,21 +98,26 @@ void Rings::expect_told() {
   }
 }
 
+shim_record full_record() {
+  shim_record record = record_of(1234, kSecondText);
+  record.percpu = 0xffff888000001000;
+  record.rflags = 0x246;
+  record.cr3 = 0x1234000;
+  record.cs = 0x10;
+  record.ss = 0x18;
+  for (unsigned n = 0; n < SHIM_REGISTERS; ++n) record.regs[n] = 1000 + n;
+  record.task = 0xffff888000002000;
+  std::memcpy(record.comm, "sixteen letters", 16);
+  record.pid = 101;
+  record.tgid = 100;
+  record.start_time = 77'000'000'001;
+  return record;
+}
+
 TEST_P(Rings, GiveWhatTheGuestHasWrittenWithAllItsFields) {
-  shim_head head = head_of(1234, kSecondText);
-  head.percpu = 0xffff888000001000;
-  head.rflags = 0x246;
-  head.cr3 = 0x1234000;
-  head.segments = std::uint64_t{0x18} << 32 | 0x10;
-  shim_box box{};
-  for (unsigned n = 0; n < SHIM_REGISTERS; ++n) box.regs[n] = 1000 + n;
-  box.task = 0xffff888000002000;
-  std::memcpy(box.comm, "sixteen letters", 16);
-  box.pid = 101;
-  box.tgid = 100;
-  box.start_time = 77'000'000'001;
-  plain_.record(2, head, box);
-  plain_.record(2, head_of(1240));
+  const shim_record record = full_record();
+  plain_.record(2, record);
+  plain_.record(2, record_of(1240));
 
   ASSERT_TRUE(rings_.look());
   ASSERT_EQ(rings_.waiting(2), 2u);
@@ -134,9 +140,10 @@ TEST_P(Rings, GiveWhatTheGuestHasWrittenWithAllItsFields) {
   ASSERT_TRUE(trap.task);
   EXPECT_EQ(trap.task->address.raw(), 0xffff888000002000u);
   EXPECT_STREQ(trap.task->comm.data(), "sixteen letters");
-  EXPECT_EQ(trap.task->pid, 101);
-  EXPECT_EQ(trap.task->tgid, 100);
-  EXPECT_EQ(trap.task->start_time, 77'000'000'001u);
+  ASSERT_TRUE(trap.task->ids);
+  EXPECT_EQ(trap.task->ids->pid, 101);
+  EXPECT_EQ(trap.task->ids->tgid, 100);
+  EXPECT_EQ(trap.task->ids->start_time, 77'000'000'001u);
   EXPECT_EQ(out[1].address, kText);
   EXPECT_EQ(out[1].tsc, 1240u);
   EXPECT_FALSE(out[1].task) << "the shim did not know it";
@@ -217,9 +224,11 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
   ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
   ASSERT_TRUE(host_.table.set_recording(std::array{kThirdText}, 2));
   ASSERT_TRUE(rings_.set_lists({FetchList(), list}));
-  plain_.record_shift = static_cast<unsigned>(plain_.ring(0).record_shift);
+  plain_.record_shift = static_cast<unsigned>(std::countr_zero(plain_.ring(0).record_bytes));
 
-  EXPECT_EQ(rings_.run_bytes(), 1024u - SHIM_RECORD_RUNS);
+  EXPECT_EQ(rings_.run_bytes(), 1024u - SHIM_RECORD_CR3);
+  EXPECT_TRUE(rings_.has_room_for(2));
+  EXPECT_FALSE(rings_.has_room_for(3)) << "there is none";
   EXPECT_EQ(rings_.capacity(), plain_.layout().ring_records(10));
   EXPECT_LT(rings_.capacity(), capacity_);
   expect_told();
@@ -227,7 +236,7 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
     std::vector<std::vector<std::byte>> room(3, std::vector<std::byte>(rings_.run_bytes()));
     const std::array<std::byte*, 3> runs{room[0].data(), room[1].data(), room[2].data()};
     for (std::uint64_t n = 0; n < plain_.capacity(ring) + 1; ++n) {
-      plain_.record(ring, head_of(2 * n, n % 2 == 0 ? kThirdText : kText), {},
+      plain_.record(ring, record_of(2 * n, n % 2 == 0 ? kThirdText : kText),
                     run_of(0x1000, {n}, 40));
       ASSERT_TRUE(rings_.look());
       std::array<Trap, 3> out;
@@ -243,11 +252,58 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
   EXPECT_EQ(rings_.counters().rejected, 0u);
 }
 
+TEST_P(Rings, HaveTheSmallestRecordsWhereNoListCopiesRegisters) {
+  FetchList name({.registers = false, .ids = false}), ids({.registers = false, .ids = true});
+  ids.add({.source = FetchLoad::kTask, .words = 2});
+  ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
+  for (const GuestVirt at : {kText, kThirdText}) {
+    if (at == kText) plain_.entry(plain_.bucket_of(at)) = at.raw() & UINT32_MAX;
+    ASSERT_TRUE(host_.table.set_recording(std::array{at}, at == kText ? 1 : 2));
+  }
+  ASSERT_TRUE(rings_.set_lists({name, ids}, false));
+  plain_.record_shift = static_cast<unsigned>(std::countr_zero(plain_.ring(0).record_bytes));
+
+  EXPECT_EQ(plain_.record_shift, kLeastRecordShift);
+  EXPECT_GE(rings_.capacity(), 2 * capacity_);
+  EXPECT_TRUE(rings_.has_room_for(1));
+  EXPECT_TRUE(rings_.has_room_for(2));
+  EXPECT_FALSE(rings_.has_room_for(0)) << "it copies registers";
+  expect_told();
+  shim_record record = full_record();
+  const auto run = run_of(0x1000, {7}, 2);
+  for (const GuestVirt at : {kText, kThirdText}) {
+    record.address = at.raw();
+    plain_.record_without_registers(0, record, at == kText ? std::span<const std::byte>() : run);
+  }
+  std::vector<std::byte> room(rings_.run_bytes());
+  const std::array<std::byte*, 2> runs{nullptr, room.data()};
+  ASSERT_TRUE(rings_.look());
+  std::array<Trap, 2> out;
+  ASSERT_EQ(rings_.take(0, out, runs), 2u);
+
+  for (const Trap& trap : out) {
+    EXPECT_EQ(trap.tsc, 1234u);
+    EXPECT_EQ(trap.percpu_base.raw(), 0xffff888000001000u);
+    EXPECT_EQ(trap.registers.rdi | trap.registers.rsp | trap.registers.cr3, 0u) << "not recorded";
+    EXPECT_EQ(trap.registers.rip, trap.address.raw());
+    ASSERT_TRUE(trap.task);
+    EXPECT_STREQ(trap.task->comm.data(), "sixteen letters");
+  }
+  EXPECT_FALSE(out[0].task->ids) << "not recorded";
+  EXPECT_EQ(out[0].list, nullptr);
+  ASSERT_TRUE(out[1].task->ids);
+  EXPECT_EQ(out[1].task->ids->tgid, 100);
+  EXPECT_TRUE(std::ranges::equal(out[1].runs, run));
+  ASSERT_TRUE(rings_.set_lists({name}, true));
+  EXPECT_TRUE(rings_.has_room_for(0));
+  EXPECT_EQ(rings_.capacity(), capacity_);
+}
+
 TEST_P(Rings, GiveAStackAsMuchRoomAsThereIs) {
   FetchList stack;
   stack.add_stack();
   ASSERT_TRUE(rings_.set_lists({FetchList(), stack}));
-  const std::size_t record_bytes = rings_.run_bytes() + SHIM_RECORD_RUNS;
+  const std::size_t record_bytes = rings_.run_bytes() + SHIM_RECORD_CR3;
 
   EXPECT_EQ(rings_.lists().size(), 2u);
   EXPECT_EQ(rings_.lists()[1].record_bytes(), record_bytes);
@@ -274,8 +330,8 @@ TEST_P(Rings, LeaveARecordOutThatIsNoneOfOurs) {
   record(0, 5, 50);
   const std::uint64_t wrong = 7, nowhere = kText.raw() + 1, in_user_half = 0x401000;
   std::memcpy(plain_.record_at(0, 0).data(), &wrong, sizeof wrong);
-  std::memcpy(plain_.record_at(0, 2).data() + SHIM_HEAD_ADDRESS, &nowhere, sizeof nowhere);
-  std::memcpy(plain_.record_at(0, 4).data() + SHIM_HEAD_ADDRESS, &in_user_half,
+  std::memcpy(plain_.record_at(0, 2).data() + SHIM_RECORD_ADDRESS, &nowhere, sizeof nowhere);
+  std::memcpy(plain_.record_at(0, 4).data() + SHIM_RECORD_ADDRESS, &in_user_half,
               sizeof in_user_half);
 
   ASSERT_TRUE(rings_.look());
@@ -496,7 +552,7 @@ TEST_P(Rings, GiveTrapsOfKnownAddressesAloneWhateverTheGuestWrites) {
         break;
       default:
         for (std::uint64_t n = random() % 20; n != 0; --n) {
-          plain_.record(ring, head_of(random(), random() % 4 == 0 ? GuestVirt(random()) : kText));
+          plain_.record(ring, record_of(random(), random() % 4 == 0 ? GuestVirt(random()) : kText));
         }
     }
     ASSERT_TRUE(rings_.look());

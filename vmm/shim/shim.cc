@@ -26,6 +26,7 @@ Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsign
       rings_(region_, presence_, table_, layout, base),
       mapping_(mapping) {
   control_.beat();
+  if (layout_.ring_count != 0) (void)write_lists({}, {});  // look() finds out if it has failed
 }
 
 Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
@@ -40,24 +41,42 @@ Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
   return table_.publish(*added);
 }
 
-Result<void> Shim::set_fetch_lists(const FetchFacts& facts, std::vector<FetchList> lists) {
+Result<void> Shim::set_fetch_lists(const std::optional<FetchFacts>& facts,
+                                   std::vector<FetchList> lists, bool uses_default) {
   if (lists.size() >= SHIM_LISTS || layout_.ring_count == 0) {
     return fail(ErrorCode::Unsupported, "there are no rings, or too many lists");
   }
-  shim_fetch fetch = TRY(facts.encode());
-  TRY(rings_.set_lists(std::move(lists)));
+  const bool looks_up = std::ranges::any_of(lists, &FetchList::copies_memory);
+  if (looks_up && !facts) {
+    return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
+  }
+  const shim_fetch fetch = looks_up ? TRY(facts->encode()) : shim_fetch{};
+  TRY(rings_.set_lists(std::move(lists), uses_default));
+  return write_lists(fetch, rings_.lists());
+}
+
+/// Numbers without a list have the default one.
+Result<void> Shim::write_lists(shim_fetch fetch, std::span<const FetchList> lists) {
+  std::ranges::fill(fetch.lists, base_.wrapping_add(SHIM_HEADER_FULL_LIST).raw());
   std::size_t n = 0;
-  for (const FetchList& list : rings_.lists()) {
+  for (const FetchList& list : lists) {
     const auto code = list.encode();
     const std::uint64_t at = TRY(slots_.allocate_words(code.size() / sizeof(std::uint64_t)));
     TRY(slots_.write(base_.wrapping_add(at), code));
-    fetch.lists[++n] = static_cast<std::uint32_t>(at);
+    fetch.lists[++n] = base_.wrapping_add(at).raw();
   }
   if (presence_.state() != ShimState::There ||
       !region_.write(layout_.fetch, std::as_bytes(std::span(&fetch, 1)))) {
     return region_gone();
   }
   return {};
+}
+
+Result<void> Shim::record_at(std::span<const GuestVirt> addresses, std::uint8_t list) {
+  if (!rings_.has_room_for(list)) {
+    return fail(ErrorCode::Limit, "its records are larger than those that the rings were made for");
+  }
+  return table_.set_recording(addresses, list);
 }
 
 Result<std::vector<std::byte>> Shim::kexec_notice(GuestVirt slot) {

@@ -69,12 +69,12 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   std::uint32_t ring_count() const override { return layout_.ring_count; }
-  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) override {
-    return table_.set_recording(addresses, list);
-  }
-  /// The lists for record_at(), from number 1 on. Once, before it. Limit when a ring would have
-  /// room for too few records.
-  Result<void> set_fetch_lists(const FetchFacts& facts, std::vector<FetchList> lists);
+  Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) override;
+  /// The lists for record_at(), from number 1 on; `uses_default`: number 0 is used, too. Before it.
+  /// Without `facts`, which tell how memory is looked up, no list may copy memory. Limit when a
+  /// ring would have room for too few records.
+  Result<void> set_fetch_lists(const std::optional<FetchFacts>& facts, std::vector<FetchList> lists,
+                               bool uses_default = true);
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return table_.enable(addresses);
   }
@@ -129,6 +129,7 @@ class Shim final : public TrapTable, public Mailboxes {
   Result<void> remove(PausedMachine& machine);
 
  private:
+  Result<void> write_lists(shim_fetch fetch, std::span<const FetchList> lists);
   ShimCounters sum_counters() const;
   std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
 

@@ -11,6 +11,7 @@
 
 #include "vmm/base/numbers.h"
 #include "vmm/page_walk.h"
+#include "vmm/shim/fetch_list.h"
 
 namespace ringside::vmm {
 namespace {
@@ -77,6 +78,7 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   if (layout.ring_count != 0) {
     header.ring_controls = home.wrapping_add(layout.rings).raw();
     header.fetch = home.wrapping_add(layout.fetch).raw();
+    header.full_list = FetchList().head();
   }
   return header;
 }

@@ -29,6 +29,9 @@ inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
 /// A ring with fewer records would drop most of a burst, so there is none then.
 inline constexpr std::uint32_t kFewestRecords = 16;
 inline constexpr unsigned kLeastRecordShift = std::bit_width(SHIM_RECORD_SIZE) - 1;
+/// Of the size of records that have registers and no memory.
+inline constexpr unsigned kDefaultRecordShift = std::bit_width(std::uint64_t{SHIM_RECORD_RUNS});
+static_assert(SHIM_RECORD_RUNS <= 1U << kDefaultRecordShift);
 
 /// The address of the trap point of a table entry. The entry has the low half; the high half is all
 /// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no trap point.
@@ -86,18 +89,18 @@ struct ShimLayout {
   /// record has 1 << shift bytes.
   std::uint64_t ring_at(unsigned cpu) const { return rings + std::uint64_t{SHIM_RING_SIZE} * cpu; }
   std::uint64_t records_at(unsigned cpu) const { return ring_at(ring_count) + ring_room * cpu; }
-  std::uint64_t nested_records_at(unsigned cpu, unsigned shift = kLeastRecordShift) const {
+  std::uint64_t nested_records_at(unsigned cpu, unsigned shift = kDefaultRecordShift) const {
     return records_at(cpu) + (std::uint64_t{ring_records(shift)} << shift);
   }
   /// How many records the first ring of a CPU holds, a power of two, or 0.
-  std::uint32_t ring_records(unsigned shift = kLeastRecordShift) const {
+  std::uint32_t ring_records(unsigned shift = kDefaultRecordShift) const {
     const std::uint64_t all = ring_room >> shift;
     return static_cast<std::uint32_t>(
         std::bit_floor(all - std::min<std::uint64_t>(all, nested_records(shift))));
   }
   /// And the second one. Traps inside of traps are rare.
-  static std::uint32_t nested_records(unsigned shift = kLeastRecordShift) {
-    return std::max(1U, 4U >> (shift - kLeastRecordShift));
+  static std::uint32_t nested_records(unsigned shift = kDefaultRecordShift) {
+    return std::max(1U, 8U >> (shift - kLeastRecordShift));
   }
   /// Whether the page at `offset` is data, which the guest writes and never executes.
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }

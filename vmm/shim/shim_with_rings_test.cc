@@ -136,10 +136,13 @@ TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
   EXPECT_EQ(fetch.root, 0x3000u);
   EXPECT_EQ(fetch.direct_map, 0xffff888000000000u);
   EXPECT_EQ(fetch.ram_count, 1u);
-  EXPECT_EQ(fetch.lists[0], 0u);
+  for (const unsigned n : {0U, 3U, SHIM_LISTS - 1}) {
+    EXPECT_EQ(fetch.lists[n], header.base + SHIM_HEADER_FULL_LIST) << "the default one";
+  }
+  EXPECT_EQ(header.full_list.copies, SHIM_COPY_IDS | SHIM_COPY_REGISTERS);
   for (unsigned n = 1; n <= 2; ++n) {
     std::array<shim_load, 2> loads{};
-    ASSERT_TRUE(guest.memory().read(kLow.base.wrapping_add(fetch.lists[n]),
+    ASSERT_TRUE(guest.memory().read(physical(fetch.lists[n] + SHIM_LIST_SIZE),
                                     std::as_writable_bytes(std::span(loads))));
     EXPECT_EQ(loads[0].words, n);
     EXPECT_EQ(loads[0].offset, 8 * static_cast<int>(n));

@@ -21,10 +21,13 @@ namespace ringside::vmm {
 
 /// The words of the guest's current task about itself at a trap: hostile, as all of a mailbox.
 struct TrappedTask {
+  struct Ids {
+    std::int32_t pid = 0, tgid = 0;
+    std::uint64_t start_time = 0;  // ns since boot
+  };
   GuestVirt address;  // a struct task_struct
   std::array<char, 16> comm{};
-  std::int32_t pid = 0, tgid = 0;
-  std::uint64_t start_time = 0;  // ns since boot
+  std::optional<Ids> ids;  // empty: not recorded
 };
 
 /// A validated copy of one raised mailbox.
@@ -32,7 +35,7 @@ struct Trap {
   GuestVirt address;      // of the int3 or jump: a trap point that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
   GuestVirt percpu_base;  // the guest's word: compare before use
-  Registers registers;    // as they were before it; rip is `address`
+  Registers registers;    // as they were before it, or 0 if not recorded; rip is `address`
   std::optional<TrappedTask> task = std::nullopt;  // empty: not known
   const FetchList* list = nullptr;                 // of a recorded trap: what was copied
   std::span<const std::byte> runs{};               // and the copies, as RecordedRuns takes them

@@ -29,20 +29,14 @@ std::optional<TrappedTask> task_of(const MailboxCopy& copy) {
   if (!arch::in_kernel_half(GuestVirt(copy.box.task))) return std::nullopt;
   TrappedTask out{GuestVirt(copy.box.task),
                   {},
-                  static_cast<std::int32_t>(copy.box.pid),
-                  static_cast<std::int32_t>(copy.box.tgid),
-                  copy.box.start_time};
+                  TrappedTask::Ids{static_cast<std::int32_t>(copy.box.pid),
+                                   static_cast<std::int32_t>(copy.box.tgid), copy.box.start_time}};
   static_assert(sizeof out.comm == sizeof copy.box.comm);
   std::memcpy(out.comm.data(), copy.box.comm, sizeof out.comm);
   return out;
 }
 
 }  // namespace
-
-Trap trap_of(const MailboxCopy& copy) {
-  return {GuestVirt(copy.head.address), copy.head.tsc, GuestVirt(copy.head.percpu),
-          registers_of(copy), task_of(copy)};
-}
 
 /// Only where memory is copied does it matter how old a copy is.
 TrapServer::CopyTime TrapServer::copy_time() const {
@@ -79,7 +73,8 @@ void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& 
   const std::uint64_t head = box.head.head;
   const GuestVirt address(box.head.address);
   const bool known = table_.knows(address);
-  const Trap trap = trap_of(box);
+  const Trap trap{GuestVirt(box.head.address), box.head.tsc, GuestVirt(box.head.percpu),
+                  registers_of(box), task_of(box)};
   // Another thread may serve it, or have served it and later ones while we copied.
   const std::uint64_t before = claims_.last_taken(mailbox);
   if (!is_later(claim_of(head), before)) return;

@@ -18,9 +18,6 @@
 
 namespace ringside::vmm {
 
-/// The trap that a mailbox, or a ring's record, is about.
-Trap trap_of(const MailboxCopy& copy);
-
 class TrapServer {
  public:
   using CopyTime = MailboxCopier::Clock::time_point;
