@@ -308,7 +308,8 @@ struct shim_header {
   uint32_t padding;
   uint64_t fetch;             /* host: address of struct shim_fetch, where there are rings */
   struct shim_list full_list; /* host: number 0 */
-  uint32_t unused[6];
+  uint32_t trap_points;       /* host: for how many the parts were measured; 0: as many as fit */
+  uint32_t unused[5];
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */

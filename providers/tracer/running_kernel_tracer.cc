@@ -414,7 +414,8 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
       shim_([this, recording] {
         vmm::RingWants rings;
         if (recording != Recording::No) rings.count = std::max(1U, possible_cpus());
-        if (recording == Recording::Auto) rings.trap_points = expected_probes_;
+        rings.trap_points = static_cast<std::uint32_t>(expected_probes_);
+        rings.is_must = recording == Recording::Yes;
         return install_shim(machine_, kernel_, rings);
       }),
       table_(machine, shim_, kernel),

@@ -55,7 +55,9 @@ class PlainRegion {
   /// `rings`: for so many CPUs.
   explicit PlainRegion(Reach reach = Reach::Mapped, GuestMemory::Extent place = kLowPlace,
                        std::uint32_t rings = 0)
-      : layout_(*layout_shim(place, rings)), words_(layout_.bytes / 8), memory_(reach_by(reach)) {}
+      : layout_(*layout_shim(place, {rings})),
+        words_(layout_.bytes / 8),
+        memory_(reach_by(reach)) {}
   PlainRegion(const PlainRegion&) = delete;
   PlainRegion& operator=(const PlainRegion&) = delete;
 

@@ -95,9 +95,14 @@ Result<void> fill_region(GuestMemory& memory, const shim_header& header, const S
 /// Where in `place` the shim goes: RAM, all of it, that has never held one.
 Result<ShimLayout> take_place(const GuestMemory& memory, GuestMemory::Extent place, RingWants rings,
                               std::uint32_t fewest_rings) {
-  ShimLayout layout = TRY(layout_shim(place, rings.count));
-  if (layout.ring_count == 0) layout = TRY(layout_shim(place, std::min(rings.count, fewest_rings)));
-  if (layout.ring_count != 0 && !layout.holds(rings.trap_points)) layout = TRY(layout_shim(place));
+  ShimLayout layout = TRY(layout_shim(place, rings));
+  if (layout.ring_count == 0) {
+    rings.count = std::min(rings.count, fewest_rings);
+    layout = TRY(layout_shim(place, rings));
+  }
+  const bool in_the_way =
+      layout.ring_count != 0 && !rings.is_must && !layout.holds(rings.trap_points);
+  if (in_the_way) layout = TRY(layout_shim(place));
   const auto first = memory.load64(layout.place);
   if (!first || !memory.is_ram(layout.place, layout.taken())) {
     return fail(ErrorCode::Invalid,

@@ -54,6 +54,15 @@ struct ShimPlace {
   bool has_slot_at(GuestVirt at) const { return at.is_in(slots, slots_bytes); }
 };
 
+/// The rings that are wanted.
+struct RingWants {
+  std::uint32_t count = 0;        // for so many CPUs
+  std::uint32_t trap_points = 0;  // that have to fit beside them; 0: not known
+  bool is_must = false;           // there are rings even where the trap points do not fit
+
+  bool operator==(const RingWants&) const = default;
+};
+
 struct ShimLayout {
   GuestPhys place;                               // of the header
   std::uint64_t page_bytes = 0;                  // of the pages that map it
@@ -62,11 +71,12 @@ struct ShimLayout {
   std::uint64_t slots_bytes = 0;
   std::uint64_t fetch = 0;  // offset of struct shim_fetch, behind the table, if there are rings
   std::uint64_t rings = 0;  // offset of the first struct shim_ring, in the data part
-  std::uint32_t ring_count = 0;  // one for each CPU; 0: there are none
-  std::uint64_t ring_room = 0;   // bytes, for the records of a CPU's two rings
-  std::uint64_t bytes = 0;       // from the header to the data's end, whole pages
-  GuestPhys page_tables;         // of small pages: after the region, one page for 2 MiB each
-  GuestPhys user_page_table;     // after those, for a guest that isolates its page tables
+  std::uint32_t ring_count = 0;       // one for each CPU; 0: there are none
+  std::uint64_t ring_room = 0;        // bytes, for the records of a CPU's two rings
+  std::uint32_t expected_points = 0;  // RingWants::trap_points, where there are rings
+  std::uint64_t bytes = 0;            // from the header to the data's end, whole pages
+  GuestPhys page_tables;              // of small pages: after the region, one page for 2 MiB each
+  GuestPhys user_page_table;          // after those, for a guest that isolates its page tables
 
   /// How many entries of the kernel's page middle directories map it.
   std::uint64_t directories() const { return divide_up(bytes, kShimLargePage); }
@@ -106,15 +116,8 @@ struct ShimLayout {
   bool is_data(std::uint64_t offset) const { return offset + page_bytes > data; }
 };
 
-/// The rings that are wanted: for so many CPUs, unless so many trap points would not fit beside
-/// them.
-struct RingWants {
-  std::uint32_t count = 0;
-  std::size_t trap_points = 0;
-};
-
-/// The layout in `place`, with rings for so many CPUs; without any where they do not fit.
-/// Unsupported, with the size that is needed, when the place is too small.
-Result<ShimLayout> layout_shim(GuestMemory::Extent place, std::uint32_t ring_count = 0);
+/// The layout in `place`, with rings; without any where they do not fit. Unsupported, with the size
+/// that is needed, when the place is too small.
+Result<ShimLayout> layout_shim(GuestMemory::Extent place, RingWants rings = {});
 
 }  // namespace ringside::vmm

@@ -84,7 +84,7 @@ Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, Gu
   const bool large = header->page_bytes == kShimLargePage;
   const auto layout =
       layout_shim({place, header->region_bytes + (large ? 0 : tables * arch::kPageSize)},
-                  std::min(header->rings, SHIM_MAILBOXES));
+                  {std::min(header->rings, SHIM_MAILBOXES), header->trap_points});
   if (!layout || layout->place != place) return not_whole("its header is damaged");
   std::vector<std::byte> image(shim_image_size);
   const bool is_there = memory.is_ram(place, layout->taken()) && memory.read(place, image);

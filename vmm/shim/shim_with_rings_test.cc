@@ -43,7 +43,7 @@ TEST(ShimLayoutWithRings, PartsLieApartInPlacesOfAnySize) {
       const auto without = layout_shim({GuestPhys(at), size});
       ASSERT_TRUE(without);
       for (std::uint32_t cpus = 1; cpus <= SHIM_MAILBOXES; ++cpus) {
-        const auto layout = layout_shim({GuestPhys(at), size}, cpus);
+        const auto layout = layout_shim({GuestPhys(at), size}, {cpus});
         ASSERT_TRUE(layout);
         EXPECT_EQ(layout->bytes, without->bytes) << "no more than without";
         EXPECT_TRUE(layout->ring_count == cpus || layout->ring_count == 0);
@@ -55,7 +55,7 @@ TEST(ShimLayoutWithRings, PartsLieApartInPlacesOfAnySize) {
 
 TEST(ShimLayoutWithRings, TheTableAndTheSlotsHaveHalfOfTheRestEach) {
   for (const std::uint32_t cpus : {0u, 2u}) {
-    const auto layout = layout_shim({GuestPhys(0x21000), 400 << 10}, cpus);
+    const auto layout = layout_shim({GuestPhys(0x21000), 400 << 10}, {cpus});
     ASSERT_TRUE(layout && layout->ring_count == cpus);
     const std::uint64_t table = layout->slots - layout->table;
     EXPECT_GE(layout->slots_bytes, table);
@@ -65,25 +65,44 @@ TEST(ShimLayoutWithRings, TheTableAndTheSlotsHaveHalfOfTheRestEach) {
 
 TEST(ShimLayoutWithRings, HasNoneWhereTheyWouldBeTooSmall) {
   const GuestMemory::Extent smallest{kPlace, kSmallestShimBytes};
-  const auto without = layout_shim(smallest), many = layout_shim(smallest, 8);
+  const auto without = layout_shim(smallest), many = layout_shim(smallest, {8});
   ASSERT_TRUE(without && many);
 
   EXPECT_EQ(many->ring_count, 0u);
   EXPECT_EQ(many->data, without->data) << "and no room is lost";
   EXPECT_EQ(many->table_entries, without->table_entries);
-  EXPECT_EQ(layout_shim(kLow, 2)->ring_count, 2u);
-  EXPECT_EQ(layout_shim(kLow, 1000)->ring_count, 0u);
+  EXPECT_EQ(layout_shim(kLow, {2})->ring_count, 2u);
+  EXPECT_EQ(layout_shim(kLow, {1000})->ring_count, 0u);
 }
 
 TEST(ShimLayoutWithRings, OfLargePagesLieInTheDatasOwn) {
-  const auto layout = layout_shim({kPlace, 16 * kMiB}, 4);
+  const auto layout = layout_shim({kPlace, 16 * kMiB}, {4});
   ASSERT_TRUE(layout);
 
   EXPECT_EQ(layout->page_bytes, kShimLargePage);
   EXPECT_EQ(layout->ring_count, 4u);
   EXPECT_EQ(layout->ring_records(), 1024u);
   EXPECT_EQ(layout->slots_bytes, 10 * kMiB) << "as without";
-  EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, 1)->ring_records(), 4096u);
+  EXPECT_EQ(layout_shim({kPlace, 16 * kMiB}, {1})->ring_records(), 4096u);
+}
+
+TEST(ShimLayoutWithRings, RingsTakeAllThatFewTrapPointsLeave) {
+  const GuestMemory::Extent place{GuestPhys(0x21000), 476 << 10};
+  const auto unknown = layout_shim(place, {2}), few = layout_shim(place, {2, 10}),
+             many = layout_shim(place, {2, 10'000});
+  ASSERT_TRUE(unknown && few && many);
+  EXPECT_GE(few->ring_records(), 4 * unknown->ring_records());
+  EXPECT_EQ(many->ring_room, unknown->ring_room) << "never less than a quarter";
+  for (const std::uint32_t points : {1u, 10u, 100u, 1000u, 3000u}) {
+    const auto layout = layout_shim(place, {2, points});
+    ASSERT_TRUE(layout && layout->ring_count == 2) << points;
+    EXPECT_TRUE(layout->holds(2 * points + 4000)) << points << ", and more that come later";
+    EXPECT_EQ(layout->expected_points, points);
+    EXPECT_GE(layout->ring_room, unknown->ring_room);
+  }
+  const auto large = layout_shim({GuestPhys(0x21000), 7 * kMiB}, {1, 10});
+  ASSERT_TRUE(large);
+  EXPECT_LE(large->ring_room, 2 * kMiB);
 }
 
 TEST(ShimLayoutWithRings, HasRoomForWhatTheGuestFetchesBehindTheTable) {
@@ -91,7 +110,7 @@ TEST(ShimLayoutWithRings, HasRoomForWhatTheGuestFetchesBehindTheTable) {
                                           GuestMemory::Extent{GuestPhys(0x21000), 160 << 10},
                                           GuestMemory::Extent{GuestPhys(0x21000), 3 * kMiB},
                                           {kPlace, 16 * kMiB}}) {
-    const auto with = layout_shim(place, 2), without = layout_shim(place);
+    const auto with = layout_shim(place, {2}), without = layout_shim(place);
     ASSERT_TRUE(with && without && with->ring_count == 2);
     EXPECT_EQ(with->fetch % 8, 0u);
     EXPECT_GE(with->fetch, with->table + 8 * std::uint64_t{with->table_entries});
@@ -173,17 +192,23 @@ TEST(ShimWithRings, TellsTheGuestAllThatItNeedsForThem) {
 }
 
 TEST(ShimWithRings, HasNoneWhereSoManyTrapPointsWouldNotFitBesideThem) {
-  const auto without = layout_shim(kLow), with = layout_shim(kLow, 1);
+  const auto without = layout_shim(kLow), with = layout_shim(kLow, {1});
   ASSERT_TRUE(without && with && with->ring_count == 1);
   std::size_t most = 1;
   while (with->holds(most + 1)) ++most;
   EXPECT_TRUE(without->holds(most + 1));
   for (const std::size_t more : {std::size_t{0}, std::size_t{1}}) {
     FakeGuest guest;
-    const auto shim = install_with_rings(guest, facts_for_rings(), {1, most + more});
+    const auto points = static_cast<std::uint32_t>(most + more);
+    const auto shim = install_with_rings(guest, facts_for_rings(), {1, points});
     ASSERT_TRUE(shim) << shim.error().message;
     EXPECT_EQ((*shim)->ring_count(), 1 - more);
   }
+  FakeGuest guest;
+  const auto points = static_cast<std::uint32_t>(most + 1);
+  const auto shim = install_with_rings(guest, facts_for_rings(), {1, points, true});
+  ASSERT_TRUE(shim);
+  EXPECT_EQ((*shim)->ring_count(), 1u) << "it was told to have them";
 }
 
 TEST(ShimWithRings, HasNoneWhereItCannotFindTheCpuOrTheTask) {
@@ -208,7 +233,7 @@ TEST(ShimWithRings, IsFoundAndServesTheNextTracer) {
   FakeGuest guest;
   const auto before = image_of(guest);
   {
-    const auto shim = install_with_rings(guest, facts_for_rings(), {2});
+    const auto shim = install_with_rings(guest, facts_for_rings(), {2, 10});
     ASSERT_TRUE(shim);
     const auto slot = (*shim)->allocate_slot(8);
     ASSERT_TRUE(slot && (*shim)->add_entry(kText, *slot));
