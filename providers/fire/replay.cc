@@ -119,6 +119,14 @@ bool Replay::is_all_fetched() const {
   return true;
 }
 
+/// Whether all that lies in rings and is not copied yet came later.
+bool Replay::is_fetched(const Recorded& recorded) const {
+  for (std::size_t ring = 0; ring < queues_.size(); ++ring) {
+    if (rings_.waiting(ring) != 0 && recorded.trap.tsc > queues_[ring].last_tsc) return false;
+  }
+  return true;
+}
+
 /// Whose first record comes first; null where all are empty.
 Replay::Queue* Replay::next() {
   Queue* found = nullptr;
@@ -148,6 +156,7 @@ void Replay::fire_while(Wanted wanted) {
     dispatcher_.replay(recorded.trap, recorded.time, now);
     queue->first = (queue->first + 1) % queue->recorded.size();
     --queue->count;
+    queue->owed -= std::min<std::size_t>(queue->owed, 1);
   }
 }
 
@@ -184,17 +193,32 @@ void Replay::fire_all(std::uint64_t time, Wanted wanted) {
     if (!may_come || waited > kWaitForRecord) break;
     waited < kBetweenLooks ? cpu_relax() : sleep_ns(kBetweenLooks);
   }
-  fire_while(wanted);
-  for (unsigned looks = 0; looks < kMostLooks && !is_all_fetched(); ++looks) {
+  for (unsigned looks = 0; looks < kMostLooks; ++looks) {
+    fire_while([&](const Recorded& recorded) { return wanted(recorded) && is_fetched(recorded); });
+    if (is_all_fetched()) return;
     (void)fetch();
-    fire_while(wanted);
   }
+  fire_while(wanted);
 }
 
 void Replay::catch_up() {
   const std::lock_guard lock(lock_);
   const std::uint64_t time = clock_.moment(host_tsc());
   fire_all(time, [time](const Recorded& recorded) { return recorded.time <= time; });
+}
+
+/// By their number: a record may have a time that is later than now, until the host knows more of
+/// the guest's clock.
+void Replay::empty_rings() {
+  const std::lock_guard lock(lock_);
+  (void)fetch();
+  for (std::size_t ring = 0; ring < queues_.size(); ++ring) {
+    queues_[ring].owed = queues_[ring].count + rings_.waiting(ring);
+  }
+  fire_all(clock_.moment(host_tsc()), [this](const Recorded&) {
+    return std::ranges::any_of(queues_, [](const Queue& queue) { return queue.owed != 0; });
+  });
+  for (Queue& queue : queues_) queue.owed = 0;  // those that were no traps of ours
 }
 
 void Replay::on_trap(const vmm::Trap& trap) {

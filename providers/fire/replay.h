@@ -44,10 +44,12 @@ class Replay final : public vmm::TrapSink {
   /// Fires what is certain to be next, for about a millisecond. Returns how full the fullest ring
   /// was, 0 to 1.
   double pass();
-  /// Fires all that was recorded until now.
+  /// Fires all whose time is before now.
   void catch_up();
-  /// The same, and does not wait for a CPU that writes a record: after the shim was deactivated and
-  /// is_quiet(), nothing is left.
+  /// Fires all that was recorded until now, whatever its time is: other probes come or go next.
+  void empty_rings();
+  /// Fires all, and does not wait for a CPU that writes a record: after the shim was deactivated
+  /// and is_quiet(), nothing is left.
   void drain();
   /// Whether no CPU writes a record.
   bool is_quiet() const { return !rings_.is_any_busy(); }
@@ -78,6 +80,7 @@ class Replay final : public vmm::TrapSink {
     std::vector<Recorded> recorded;
     std::vector<std::byte> runs;  // what the records copied, by their places in `recorded`
     std::size_t first = 0, count = 0;
+    std::size_t owed = 0;  // how many are to fire in any case, of these and of those in the ring
     std::uint64_t last_time = 0, last_tsc = 0;  // of the last one that was copied
     /// The host's TSC when its CPU was last seen not to write and all was copied.
     std::uint64_t quiet = 0;
@@ -95,6 +98,7 @@ class Replay final : public vmm::TrapSink {
   void find_held(std::uint64_t now);
   bool is_certain(const Recorded& recorded) const;
   bool is_all_fetched() const;
+  bool is_fetched(const Recorded& recorded) const;
   Queue* next();
   template <class Wanted>
   void fire_while(Wanted wanted);

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "providers/fire/poller.h"
 #include "providers/testing/recording_guest.h"
 
 namespace ringside::providers {
@@ -302,6 +303,54 @@ TEST(Replay, CatchesUpWithAllThatWasRecorded) {
   EXPECT_EQ(guest.sink.ids(), up_to(10));
   guest.replay.catch_up();
   EXPECT_EQ(guest.sink.seen.size(), 10u) << "once";
+  EXPECT_EQ(guest.replay.late(), 0u);
+}
+
+TEST(Replay, EmptiesRingsOfTrapsThatSeemLaterThanTheyAre) {
+  RecordingGuest guest;
+  const std::uint64_t hour = 3600 * kGigahertz;
+  guest.record(0, 0, host_tsc() + hour);
+  guest.record(2, 1, host_tsc() + hour);
+
+  guest.replay.empty_rings();
+
+  EXPECT_EQ(guest.sink.ids(), up_to(2));
+}
+
+TEST(Replay, EmptiesRingsThatHoldMoreThanItHolds) {
+  RecordingGuest guest(kPicoseconds);
+  guest.region.ring(2).busy = 1;
+  const std::uint64_t hour = 3600 * kGigahertz;
+  const std::uint64_t capacity = guest.capacity();
+  for (std::uint64_t id = 0; id < 2 * capacity; ++id) {
+    guest.record(0, id, host_tsc() + hour);
+    if (id + 1 == capacity) (void)guest.replay.pass();
+  }
+  ASSERT_TRUE(guest.sink.seen.empty()) << "an earlier one may still come";
+  guest.sink.during = [&](const dif::GuestContext&) {
+    if (guest.sink.seen.size() == 1) guest.record(2, 2 * capacity, host_tsc() + 2 * hour);
+  };
+
+  guest.replay.empty_rings();
+
+  EXPECT_EQ(guest.sink.ids(), up_to(2 * capacity)) << "a later one is not waited for";
+}
+
+/// One ring has more than is copied at a time, the other one what came after all of that.
+TEST(Replay, CatchesUpInOrderHoweverMuchThereIs) {
+  RecordingGuest guest;
+  guest.region.ring(2).busy = 1;
+  const std::uint64_t capacity = guest.capacity();
+  for (std::uint64_t id = 0; id < 2 * capacity; ++id) {
+    guest.record(0, id);
+    if (id + 1 == capacity) (void)guest.replay.pass();
+  }
+  guest.record(2, 2 * capacity);
+  guest.sink.during = [](const dif::GuestContext&) { sleep_ns(20'000); };
+
+  guest.replay.catch_up();
+
+  EXPECT_EQ(guest.sink.ids(), up_to(2 * capacity + 1));
   EXPECT_EQ(guest.replay.late(), 0u);
 }
 

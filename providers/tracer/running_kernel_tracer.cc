@@ -107,7 +107,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     return tracer_.modules_->let_go(module.structure);
   }
   Result<void> remove(std::span<const dif::ProbeId> probes) override {
-    if (replay_) replay_->catch_up();  // what has passed them has fired before
+    if (replay_) replay_->empty_rings();  // what has passed them has fired before
     return armed_ ? tracer_.points_.remove(dispatcher_, probes) : Result<void>();
   }
   void disarm() override {
