@@ -51,6 +51,8 @@ class ProbeArmer final : public ProbePoints {
     QuietKprobes,
   };
   Result<void> arm_added(TrapDispatcher& dispatcher, WaitFor wait = WaitFor::QuietText);
+  /// Those that were bound since then and not armed.
+  std::span<const DispatchTable::EnabledBinding> added() const { return bound_.added; }
   /// Forgets what was bound since then and not armed.
   void abandon_added();
   /// When it returns these probes fire no more, and no trap of theirs waits for its answer. With an

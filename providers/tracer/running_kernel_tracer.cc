@@ -4,9 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "providers/cleanup/leave.h"
@@ -29,6 +32,9 @@ namespace {
 using guest_linux::StackTables;
 using LateModule = guest_linux::Kernel::LateModule;
 
+/// For records that CPUs write when probes are taken out, as ProbeArmer waits for late traps.
+constexpr auto kLateRecords = std::chrono::seconds(2);
+constexpr auto kLateRecordWait = std::chrono::microseconds(100);
 /// A notice for each of so many changed places; more than that are summed up in one.
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
@@ -76,7 +82,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     if (tracer_.table_.size() == 0) return traps;
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *handlers_});
     traps.replay = replay_ ? &*replay_ : nullptr;
-    // Stacks of interrupts are not recorded, nor are modules that come later.
+    // Stacks of interrupts are not recorded, nor are all modules that come later.
     traps.expects_waits = !replay_ || obstacle_ || stack_tables_ || tracer_.modules_;
     traps.gates.push_back(&dispatcher_);
     traps.upkeep = [this] { return upkeep(); };
@@ -96,6 +102,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
   Result<void> arm_added() override {
     refresh_moved();
+    TRY(record_added());
+    if (replay_) replay_->empty_rings();  // what has passed the new places fires without them
     const auto wait = taken_ ? ProbeArmer::WaitFor::QuietKprobes : ProbeArmer::WaitFor::QuietText;
     return armed_ ? tracer_.points_.arm_added(dispatcher_, wait) : Result<void>();
   }
@@ -107,13 +115,17 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     return tracer_.modules_->let_go(module.structure);
   }
   Result<void> remove(std::span<const dif::ProbeId> probes) override {
+    if (!armed_) return {};
     if (replay_) replay_->empty_rings();  // what has passed them has fired before
-    return armed_ ? tracer_.points_.remove(dispatcher_, probes) : Result<void>();
+    auto done = tracer_.points_.remove(dispatcher_, probes);
+    if (replay_) await_records();
+    return done;
   }
   void disarm() override {
     if (tracer_.modules_) tracer_.modules_->end();
     if (!std::exchange(armed_, false)) return;
     armed_at_end_ = tracer_.table_.armed();
+    recording_at_end_ = tracer_.table_.recording();
     jumps_at_end_ = tracer_.table_.jumps();
     auto done = tracer_.points_.disarm();
     if (tracer_.hibernation_) tracer_.hibernation_->end();
@@ -130,7 +142,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     const std::uint64_t dropped = counters.dropped - counters_before_.dropped;
     const std::uint64_t spoiled = counters.spoiled - counters_before_.spoiled;
     return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
-            .recording = recording_places_,
+            .recording = armed_ ? tracer_.table_.recording() : recording_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
             .misses = orphans + forgotten + dropped + spoiled,
             .dropped = dropped,
@@ -156,12 +168,19 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
 
   void make_handlers(vmm::TrapSink& sink);
-  std::optional<std::string> why_waits(GuestVirt at, std::span<const PlacedProbe> probes,
-                                       const KernelOffsets& kernel, vmm::FetchList& list) const;
+  using ByPlace = std::map<GuestVirt, std::vector<const Binding*>>;
+  static ByPlace by_place(std::span<const DispatchTable::EnabledBinding> bound);
+  std::optional<std::string> why_waits(GuestVirt at, std::span<const Binding* const> bindings,
+                                       vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
+  std::optional<std::uint8_t> number_of(const vmm::FetchList& list) const;
+  Result<std::uint8_t> find_list(GuestVirt at, std::span<const Binding* const> bindings) const;
+  Result<void> record_added();
+  Result<void> record_added(GuestVirt at, std::span<const Binding* const> bindings);
+  void await_records() const;
   void note_waiting(std::string why, std::uint64_t places = 1);
   std::uint64_t waiting_places() const;
-  std::map<GuestVirt, vmm::FetchList> find_recording(const Wants& wants);
+  std::map<GuestVirt, vmm::FetchList> find_recording();
   std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
   std::vector<vmm::FetchList> number_lists(std::map<GuestVirt, vmm::FetchList>& recording);
   static bool drop_checks(std::map<GuestVirt, vmm::FetchList>& recording);
@@ -210,12 +229,16 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   TrapDispatcher dispatcher_;
   std::optional<Replay> replay_;               // where traps are recorded
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
-  std::optional<std::string> obstacle_;        // recording_obstacle()
+  std::function<dif::RecordNeeds(dif::ProbeId)> record_needs_;  // Wants'
+  std::optional<GuestVirt> run_queues_;                         // KernelOffsets'
+  std::vector<vmm::FetchList> lists_;                           // that the guest has, from 1 on
+  std::optional<std::string> obstacle_;                         // recording_obstacle()
   std::map<std::string, std::uint64_t> why_waiting_;
-  std::uint64_t recording_places_ = 0;
+  std::set<GuestVirt> late_waiting_;  // places that came later, and count in it
   bool armed_ = false, began_ = false;
   bool taken_ = false;                  // a module waits for us
   std::uint64_t armed_at_end_ = 0;      // how many places were, before disarm()
+  std::uint64_t recording_at_end_ = 0;  // of those
   std::uint64_t jumps_at_end_ = 0;      // of those
   vmm::ShimCounters counters_before_;   // when it was armed
   std::uint64_t displaced_before_ = 0;  // the same
@@ -231,29 +254,31 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
 
 /// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
 std::optional<std::string> RunningKernelTracer::Trace::why_waits(
-    GuestVirt at, std::span<const PlacedProbe> probes, const KernelOffsets& kernel,
-    vmm::FetchList& list) const {
+    GuestVirt at, std::span<const Binding* const> bindings, vmm::FetchList& list) const {
   const auto& kexec_site = tracer_.table_.kexec_site();
   const bool is_ours =
       !handlers_->watches_at(at).empty() || (kexec_site && *kexec_site && **kexec_site == at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
-  return plan_fetch(list, probes, kernel);
+  std::vector<PlacedProbe> probes;
+  for (const Binding* binding : bindings) {
+    probes.push_back({binding, record_needs_(binding->probe)});
+  }
+  return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_});
+}
+
+RunningKernelTracer::Trace::ByPlace RunningKernelTracer::Trace::by_place(
+    std::span<const DispatchTable::EnabledBinding> bound) {
+  ByPlace places;
+  for (const auto& one : bound) places[one.at].push_back(&one.binding);
+  return places;
 }
 
 /// By address; all that stand at one record, or all wait.
-std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording(const Wants& wants) {
-  const KernelOffsets kernel{tracer_.kernel_.layout(), ThreadClock::run_queues(tracer_.kernel_)};
-  std::map<GuestVirt, std::vector<const Binding*>> places;
-  for (const auto& one : first_.added) places[one.at].push_back(&one.binding);
+std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording() {
   std::map<GuestVirt, vmm::FetchList> recording;
-  std::vector<PlacedProbe> probes;
-  for (const auto& [at, bindings] : places) {
-    probes.clear();
-    for (const Binding* binding : bindings) {
-      probes.push_back({binding, wants.record_needs(binding->probe)});
-    }
+  for (const auto& [at, bindings] : by_place(first_.added)) {
     vmm::FetchList list;
-    if (auto why = why_waits(at, probes, kernel, list)) {
+    if (auto why = why_waits(at, bindings, list)) {
       note_waiting(std::move(*why));
     } else {
       recording.emplace(at, std::move(list));
@@ -319,7 +344,9 @@ std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
     std::map<GuestVirt, vmm::FetchList>& recording) {
   auto lists = number_lists(recording);
   while (!lists.empty()) {
+    // Places that come later may need it.
     const bool uses_default =
+        tracer_.modules_ ||
         std::ranges::any_of(recording, [](const auto& place) { return place.second.is_default(); });
     const auto told = set_lists(lists, uses_default);
     if (told) return lists;
@@ -355,14 +382,17 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
     return note_waiting("the memory for the stub has no room for rings beside so many probes",
                         tracer_.table_.size());
   }
-  auto recording = find_recording(wants);
-  const auto lists = tell_lists(recording);
+  record_needs_ = wants.record_needs;
+  run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
+  auto recording = find_recording();
+  lists_ = tell_lists(recording);
   // A trap that waits takes longer where others are recorded, since those before it fire first.
   if (recording.size() < waiting_places()) {
-    note_waiting("most of the program's places have to wait, and so all do", recording.size());
-    recording.clear();
+    if (recording.empty()) return;
+    return note_waiting("most of the program's places have to wait, and so all do",
+                        recording.size());
   }
-  if (recording.empty()) return;
+  if (recording.empty() && !tracer_.modules_) return;
   vmm::Shim& shim = *tracer_.shim_.installed();
   replay_.emplace(shim, shim.rings(), dispatcher_, clock);
   shim.let_full_rings_wait(wants.full_rings_wait);
@@ -370,16 +400,70 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   make_handlers(*replay_);
   std::map<std::uint8_t, std::vector<GuestVirt>> places;  // by the list's number
   for (const auto& [at, list] : recording) {
-    const auto found = std::ranges::find(lists, list);
-    const bool has_one = !list.is_default();
-    places[static_cast<std::uint8_t>(has_one ? found - lists.begin() + 1 : 0)].push_back(at);
+    places[*number_of(list)].push_back(at);
   }
   for (const auto& [number, at] : places) {
-    if (const auto done = tracer_.table_.record_at(at, number); done) {
-      recording_places_ += at.size();
-    } else {
+    if (const auto done = tracer_.table_.record_at(at, number); !done) {
       note_waiting(done.error().message, at.size());
     }
+  }
+}
+
+/// 0 of the default list. Empty where the guest has no such list.
+std::optional<std::uint8_t> RunningKernelTracer::Trace::number_of(
+    const vmm::FetchList& list) const {
+  if (list.is_default()) return 0;
+  const auto found = std::ranges::find(lists_, list);
+  if (found == lists_.end()) return std::nullopt;
+  return static_cast<std::uint8_t>(found - lists_.begin() + 1);
+}
+
+/// The guest has got its lists before tracing began, and its records have their size by them. So
+/// what comes later records where one of those fits, if need be without its predicates.
+Result<void> RunningKernelTracer::Trace::record_added() {
+  if (!replay_) return {};
+  for (const auto& [at, bindings] : by_place(tracer_.points_.added())) {
+    TRY(record_added(at, bindings));
+  }
+  return {};
+}
+
+/// The number of the list by which traps there may be recorded, else why they have to wait.
+Result<std::uint8_t> RunningKernelTracer::Trace::find_list(
+    GuestVirt at, std::span<const Binding* const> bindings) const {
+  vmm::FetchList list;
+  if (const auto why = why_waits(at, bindings, list)) return fail(ErrorCode::Unsupported, *why);
+  auto number = number_of(list);
+  if (!number && list.drop_checks()) number = number_of(list);
+  if (!number && !list.copies_memory()) number = 0;  // the default one has all else
+  if (number) return *number;
+  return fail(ErrorCode::Unsupported,
+              "the guest was told which memory to copy before this probe was there");
+}
+
+Result<void> RunningKernelTracer::Trace::record_added(GuestVirt at,
+                                                      std::span<const Binding* const> bindings) {
+  const Result<std::uint8_t> number = find_list(at, bindings);
+  if (const auto standing = tracer_.table_.recording_at(at)) {
+    // Those that fire there go on, so its list stays.
+    const bool has_all = *standing == 0 || lists_[*standing - 1].has_all_of_default();
+    if (number && (*number == *standing || (*number == 0 && has_all))) return {};
+    return fail(ErrorCode::Unsupported,
+                fmt::format("a probe whose traps are recorded stands at the place of another one, "
+                            "which cannot be: {}",
+                            number ? "it looks at other memory" : number.error().message));
+  }
+  const auto done =
+      number ? tracer_.table_.record_at({&at, 1}, *number) : tl::make_unexpected(number.error());
+  if (!done && late_waiting_.insert(at).second) note_waiting(done.error().message);
+  return {};
+}
+
+/// Until no CPU writes a record that it began before: the same places may soon have other probes.
+void RunningKernelTracer::Trace::await_records() const {
+  const auto deadline = std::chrono::steady_clock::now() + kLateRecords;
+  while (!replay_->is_quiet() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kLateRecordWait);
   }
 }
 
@@ -388,6 +472,7 @@ std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
   while (const auto structure = tracer_.modules_->take()) {
     auto module = tracer_.kernel_.admit_module(*structure);
     if (module) {
+      if (replay_) replay_->empty_rings();  // of what passed another module there
       if (module->before) tracer_.table_.drop_in(*module->before);
       tracer_.table_.drop_in(module->text);
       if (stack_tables_) {

@@ -263,6 +263,31 @@ TEST_F(RecordingJumps, AreThoseThatWereAskedToRecord) {
   EXPECT_EQ(records_at(0x005), true);
 }
 
+TEST_F(RecordingJumps, KeepTheListThatTheyWereArmedWith) {
+  ASSERT_TRUE(add(at(0x005)));
+  ASSERT_TRUE(table_.record_at(std::array{at(0x005)}, 3));
+  EXPECT_EQ(table_.recording(), 0u) << "it does not stand yet";
+  arm_jumps();
+
+  const auto again = table_.record_at(std::array{at(0x005)}, 4);
+
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::Invalid);
+  EXPECT_EQ(table_.recording_at(at(0x005)), 3);
+  EXPECT_EQ(table_.recording(), 1u);
+}
+
+TEST_F(RecordingJumps, AreNoneWhereOneThatWaitsStands) {
+  ASSERT_TRUE(add(at(0x005)));
+  arm_jumps();
+
+  EXPECT_FALSE(table_.record_at(std::array{at(0x005)}));
+
+  EXPECT_FALSE(table_.recording_at(at(0x005)));
+  EXPECT_FALSE(table_.recording_at(at(0x00d))) << "nothing is there";
+  EXPECT_EQ(table_.recording(), 0u);
+}
+
 TEST_F(RecordingJumps, AreNoneUnlessAsked) {
   ASSERT_TRUE(add(at(0x005)));
 

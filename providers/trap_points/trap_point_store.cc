@@ -81,7 +81,13 @@ void TrapPointStore::release(GuestVirt address) {
   if (id && points_[*id].users > 0) --points_[*id].users;
 }
 
+/// The shim alone does not tell: an entry is disabled while a jump stands there, too.
 Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses, std::uint8_t list) {
+  for (const GuestVirt address : addresses) {
+    const auto id = index_.find(address);
+    if (id && points_[*id].stage == Stage::Prepared) continue;
+    return fail(ErrorCode::Invalid, "a probe whose traps wait stands there already");
+  }
   TRY(shim_.record_at(addresses, list));
   for (const GuestVirt address : addresses) {
     if (const auto id = index_.find(address)) points_[*id].recording = list;
@@ -89,9 +95,19 @@ Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses, std
   return {};
 }
 
+std::optional<std::uint8_t> TrapPointStore::recording_at(GuestVirt address) const {
+  const auto id = index_.find(address);
+  return id ? points_[*id].recording : std::nullopt;
+}
+
 std::size_t TrapPointStore::count_jumping() const {
   return static_cast<std::size_t>(std::ranges::count_if(
       standing_, [this](Id id) { return points_[id].stage == Stage::Jumping; }));
+}
+
+std::size_t TrapPointStore::count_recording() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      standing_, [this](Id id) { return points_[id].recording.has_value(); }));
 }
 
 /// By copies of the addresses: to look each up again and again takes long for all of a kernel.

@@ -81,8 +81,9 @@ class TrapPointStore final : public OriginalText::ReplacedText {
   /// Makes one, or gives it one more user. The same address gives the same number.
   Result<Id> add(const ProbeSite& site);
   void release(GuestVirt address);
-  /// TrapPointTable::record_at().
+  /// TrapPointTable::record_at() and recording_at().
   Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list);
+  std::optional<std::uint8_t> recording_at(GuestVirt address) const;
   std::size_t size() const { return points_.size(); }
   const TrapPoint& operator[](Id id) const { return points_[id]; }
   std::optional<Id> find(GuestVirt address) const { return index_.find(address); }
@@ -91,6 +92,7 @@ class TrapPointStore final : public OriginalText::ReplacedText {
   /// In the order of their addresses.
   std::span<const Id> standing() const { return standing_; }
   std::size_t count_jumping() const;
+  std::size_t count_recording() const;
   void sort_by_address(std::vector<Id>& ids) const;
 
   /// Empty: none may stand here.

@@ -90,6 +90,11 @@ Result<void> TrapPointTable::record_at(std::span<const GuestVirt> addresses, std
   return state_->store.record_at(addresses, list);
 }
 
+std::optional<std::uint8_t> TrapPointTable::recording_at(GuestVirt address) const {
+  const std::lock_guard lock(state_->lock);
+  return state_->store.recording_at(address);
+}
+
 bool TrapPointTable::is_dropped(GuestVirt address) const {
   const TrapPointStore& store = state_->store;
   const auto id = store.find(address);
@@ -121,6 +126,11 @@ bool TrapPointTable::is_copied_by_kprobe() const {
 std::size_t TrapPointTable::jumps() const {
   const std::lock_guard lock(state_->lock);
   return state_->store.count_jumping();
+}
+
+std::size_t TrapPointTable::recording() const {
+  const std::lock_guard lock(state_->lock);
+  return state_->store.count_recording();
 }
 
 void TrapPointTable::use_jumps(FindStanding find, IsInside is_inside) {

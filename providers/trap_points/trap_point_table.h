@@ -55,8 +55,11 @@ class TrapPointTable {
   /// it.
   void release(GuestVirt address);
   /// Traps at these trap points go into the rings of their CPUs and wait for nobody
-  /// (vmm/shim/record_rings.h). Before they are armed. Unsupported where there are no rings.
+  /// (vmm/shim/record_rings.h). Before they are armed, else Invalid. Unsupported where there are no
+  /// rings.
   Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0);
+  /// By which fetch list traps at `address` are recorded; empty: they wait, or nothing is there.
+  std::optional<std::uint8_t> recording_at(GuestVirt address) const;
   /// Whether there is a trap point at `address` whose text the guest has changed.
   bool is_dropped(GuestVirt address) const;
   /// The place where the guest starts another kernel (kexec). Empty for a kernel that cannot; an
@@ -123,8 +126,9 @@ class TrapPointTable {
   bool is_copied_by_kprobe() const;
   /// How many there are of these. On any thread.
   std::size_t armed() const;
-  /// How many of those are jumps. On any thread.
+  /// How many of those are jumps, and how many record. On any thread.
   std::size_t jumps() const;
+  std::size_t recording() const;
 
   /// Kernel text as it is without our breakpoints and without the guest's kprobes. Use it wherever
   /// text is read to find sites: an int3 in the way would put a sweep out of step.

@@ -7,6 +7,7 @@ are known; the workload's reads are known, too.
 import unittest
 
 import ringside
+from test_record import recorded
 
 READS = "workload --file /dev/loop0 --direct --reads"
 # The loop device needs a moment to let go of its module.
@@ -84,6 +85,42 @@ class Modules(unittest.TestCase):
             "instr:loop:loop_add:other-0 { @in = count(); } instr:loop:loop_add:ret-* { @out = count(); }"
             ' END { printa("<entry> %@d\\n", @in); printa("<rets> %@d\\n", @out); }',
             f"for n in $(seq {rounds}); do {UNLOAD}; {LOAD}; done", check, options=["-q", "-Z"])
+
+    def test_a_module_that_was_absent_records_what_needs_no_list(self):
+        def check(outcome, counts):
+            self.assertEqual(counts["xfs_mru_cache_init"], 2, outcome)
+            self.assertGreater(counts["<in>"], 4)
+            self.assertEqual(recorded(outcome), counts["<in>"], outcome)
+            self.assertNotIn("not recorded", outcome.stderr)
+
+        self.run_in_guests(
+            'fbt:xfs::entry /pid != 1/ { @[probefunc] = count(); @in = count(); }'
+            ' END { printa("<in> %@d\\n", @in); }',
+            f"{LOAD_XFS}; {UNLOAD_XFS}; {LOAD_XFS}; {UNLOAD_XFS}", check, options=["-q", "-v", "-Z"])
+
+    def test_a_module_that_comes_again_records_by_the_list_that_it_had(self):
+        rounds = 5
+
+        def check(outcome, counts):
+            self.assertEqual(counts["insmod"], rounds * DEVICES, outcome)
+            self.assertEqual(recorded(outcome), rounds * DEVICES, "the guest judges the predicate, too")
+            self.assertNotIn("not recorded", outcome.stderr)
+
+        self.run_in_guests(
+            'fbt:loop:loop_add:entry /execname == "insmod"/ { @[curthread->comm] = count(); }',
+            f"for n in $(seq {rounds}); do {UNLOAD}; {LOAD}; done", check, options=["-q", "-v"])
+
+    def test_a_module_waits_where_the_guest_has_no_list_for_it(self):
+        def check(outcome, counts):
+            self.assertEqual(counts["insmod"], 1, outcome)
+            self.assertEqual(counts["init"], 1, outcome)
+            self.assertEqual(recorded(outcome), 1, outcome)
+            self.assertRegex(outcome.stderr, r"1 place not recorded: .*which memory to copy")
+
+        self.run_in_guests(
+            "fbt:xfs:xfs_mru_cache_init:entry { @[curthread->comm] = count(); }"
+            ' fbt:xfs:xfs_mru_cache_init:return { @["init"] = count(); }',
+            f"{LOAD_XFS}; {UNLOAD_XFS}", check, options=["-q", "-v", "-Z"])
 
     def test_two_modules_that_come_at_once_are_both_traced(self):
         rounds = 5

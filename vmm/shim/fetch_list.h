@@ -87,6 +87,10 @@ class FetchList {
   FetchList() = default;
   explicit FetchList(Copies copies) : copies_(copies) {}
   bool is_default() const { return *this == FetchList(); }
+  /// Whether each trap has a record in which nothing is missing that the default one's has.
+  bool has_all_of_default() const {
+    return copies_ == Copies() && checks_.empty() && task_checks_.empty();
+  }
   const Copies& copies() const { return copies_; }
   /// More loads than this would hold up a guest CPU for long.
   static constexpr std::size_t kMostLoads = 32, kMostChecks = 16;
