@@ -1,9 +1,10 @@
 // Random sets of probes, of 1 to 2,000, that are armed and disarmed beside each other while the
 // guest runs into them, in live guests: the promises of probe_armer.h, to the last firing.
-// In the guest, programs number their calls (numbered.c): each reads n bytes, then writes n bytes.
-// The reads are always traced, so they say how far a program is; the writes are traced by what is
-// switched. An enabling has to see all calls of a program from one number to another: none before
-// it began, none after it ended, none left out between.
+// In the guest, programs number their calls (numbered.c): each reads n bytes, then writes n bytes,
+// then tells the kernel of n, in whose memory we see how far it is. The reads are always traced;
+// the writes are traced by what is switched. An enabling has to see all calls of a program from one
+// number to another: none before it began, none after it ended, none left out between. So it has in
+// guests where traps are recorded, and fire later.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,25 +34,32 @@
 #include "dif/verify/verify.h"
 #include "providers/tracer/tracer.h"
 #include "tests/live/live_guest.h"
+#include "tests/live/task_stacks.h"
 #include "vmm/base/printable.h"
+#include "vmm/linux/layout.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::live {
 namespace {
 
 using namespace dif::testing;
 using providers::Probe;
+using providers::Recording;
 using providers::TrapForm;
 
 constexpr unsigned kTimes = 60;
 constexpr double kLargestSet = 2000;
 constexpr unsigned kMostPairs = 20;
+constexpr unsigned kMostWaiting = 3;  // probes of a set whose traps wait where others record
 constexpr std::chrono::microseconds kLongestWait{2000};
-constexpr unsigned kRdx = 12;  // as D numbers the registers
+constexpr const char* kSharedEntry = "__x64_sys_write";  // where syscall::write:entry stands, too
+constexpr std::int64_t kFirstSlack = 50'000;             // ns, of each new process
+constexpr unsigned kRdx = 12;                            // as D numbers the registers
 
-/// Clauses: where a probe has the number, or that nobody asks.
-enum Clause : std::uint32_t { kInArg2, kInArg1, kInRdx, kUnnumbered, kClauses };
-/// Aggregations: those of numbers have the keys probe, process; the last one has the probe.
-enum Aggregation : std::uint32_t { kCount, kLeast, kMost, kFired };
+/// Clauses: where a probe has the number, or that nobody asks. The last one cannot be recorded.
+enum Clause : std::uint32_t { kInArg2, kInArg1, kInRdx, kUnnumbered, kWaits };
+/// Aggregations: those of numbers have the keys probe, process; the others have the probe.
+enum Aggregation : std::uint32_t { kCount, kLeast, kMost, kFired, kDepth };
 
 dif::Program program_of_sets() {
   const dif::Difo id = builtin(dif::Builtin::Id), pid = builtin(dif::Builtin::Pid);
@@ -67,11 +75,14 @@ dif::Program program_of_sets() {
   dif::Difo with_index = rdx;
   with_index.integers = {kRdx};
   return program({numbered(builtin(dif::Builtin::Arg2)), numbered(builtin(dif::Builtin::Arg1)),
-                  numbered(with_index), clause({aggregate(kFired, {id})})},
+                  numbered(with_index), clause({aggregate(kFired, {id})}),
+                  clause({aggregate(kFired, {id}),
+                          aggregate(kDepth, {id, builtin(dif::Builtin::Ustackdepth)})})},
                  {{"", AggregateFunction::Count, {kLong, kLong}, 0},
                   {"", AggregateFunction::Min, {kLong, kLong}, 0},
                   {"", AggregateFunction::Max, {kLong, kLong}, 0},
-                  {"", AggregateFunction::Count, {kLong}, 0}});
+                  {"", AggregateFunction::Count, {kLong}, 0},
+                  {"", AggregateFunction::Max, {kLong}, 0}});
 }
 
 /// RINGSIDE_TIMES asks for more.
@@ -80,10 +91,12 @@ unsigned how_often() {
   return wanted == nullptr ? kTimes : static_cast<unsigned>(std::atoi(wanted));
 }
 
-/// A shell's words that make the program of numbered.c, which lies beside this one.
+/// A shell's words that make the program of numbered.c, which lies beside this one. Empty if it was
+/// not built.
 std::string make_numbered() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   std::ifstream file(self.parent_path() / "numbered", std::ios::binary);
+  if (!file) return "";
   std::string words = "printf '";
   for (std::istreambuf_iterator<char> at(file), end; at != end; ++at) {
     words += fmt::format("\\x{:02x}", static_cast<unsigned char>(*at));
@@ -97,12 +110,13 @@ struct Seen {
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
 };
 using ByProgram = std::map<std::int64_t, Seen>;         // by process
-using Progress = std::map<std::int64_t, std::int64_t>;  // the last number read, by process
+using Progress = std::map<std::int64_t, std::int64_t>;  // the number that is next, by process
 
 struct Guest {
   const char* image;
   unsigned vcpus;
   TrapForm traps = TrapForm::Breakpoints;
+  Recording recording = Recording::No;
 };
 
 class RandomSets : public testing::TestWithParam<Guest> {
@@ -125,9 +139,11 @@ class RandomSets : public testing::TestWithParam<Guest> {
                                  {"nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 tsc=reliable"});
     ASSERT_TRUE(guest) << guest.error().message;
     guest_ = std::move(*guest);
-    load();
-    auto tracer = providers::Tracer::attach(&guest_->machine(), &guest_->kernel(),
-                                            {.traps = GetParam().traps});
+    let_programs_begin();
+    if (HasFatalFailure()) return;
+    auto tracer =
+        providers::Tracer::attach(&guest_->machine(), &guest_->kernel(),
+                                  {.traps = GetParam().traps, .recording = GetParam().recording});
     ASSERT_TRUE(tracer) << tracer.error().message;
     tracer_ = std::move(*tracer);
     engine_.emplace(*dif::verify_program(program_of_sets()), dif::EngineOptions{},
@@ -145,16 +161,27 @@ class RandomSets : public testing::TestWithParam<Guest> {
   }
 
   /// Lets programs begin: one that numbers its calls for each vCPU, and others that call anything.
-  void load() {
-    ask(make_numbered());
+  void let_programs_begin() {
+    const std::string make = make_numbered();
+    ASSERT_FALSE(make.empty()) << "there is no program `numbered` beside this one: build it";
+    ask(make);
     std::istringstream said(
         ask(fmt::format("dmesg -c >/dev/null; touch /tmp/go; for n in $(seq {}); do numbered"
                         " </dev/null >/dev/null 2>&1 & echo $!; done; (while [ -e /tmp/go ]; do"
                         " dd if=/dev/zero of=/tmp/file bs=512 count=200; cat /proc/*/stat; done;"
                         " touch /tmp/over) </dev/null >/dev/null 2>&1 &",
                         GetParam().vcpus)));
-    programs_.insert(std::istream_iterator<std::int64_t>(said), {});
+    const auto offset =
+        guest_linux::offset_of(guest_->kernel().types(), "task_struct", {"timer_slack_ns"});
+    ASSERT_TRUE(offset);
+    const vmm::PageTableReader reader(guest_->machine().memory(), guest_->kernel().table());
+    for (std::int32_t process = 0; said >> process;) {
+      const auto task = find_task(reader, guest_->kernel(), process);
+      ASSERT_TRUE(task) << process;
+      programs_.emplace(process, task->wrapping_add(*offset));
+    }
     ASSERT_EQ(programs_.size(), GetParam().vcpus);
+    ASSERT_TRUE(wait_for_programs()) << printable(guest_->machine().status().console_tail());
   }
 
   std::vector<Probe> find(Clause clause, const dif::ProbeDescription& pattern) {
@@ -166,10 +193,23 @@ class RandomSets : public testing::TestWithParam<Guest> {
     }));
     return probes;
   }
+  bool records() const { return GetParam().recording != Recording::No; }
+  void enable_always(Clause clause, const dif::ProbeDescription& pattern) {
+    const auto found = find(clause, pattern);
+    ASSERT_EQ(found.size(), 1u) << pattern.function;
+    ASSERT_TRUE(tracer_->enable(found[0])) << pattern.function;
+    always_.push_back(found[0].id.value);
+  }
   void publish() {
-    steady_ = find(kInArg2, {"fbt", "vmlinux", "vfs_read", "entry"});
-    ASSERT_EQ(steady_.size(), 1u);
-    ASSERT_TRUE(tracer_->enable(steady_[0]));
+    enable_always(kInArg2, {"fbt", "vmlinux", "vfs_read", "entry"});
+    steady_ = always_.at(0);
+    if (records()) {
+      // Its traps copy the arguments, and so can those of sets.
+      enable_always(kInArg2, {"syscall", "", "read", "entry"});
+      // Places of these have no other probes in sets, as one that records cannot come to wait.
+      waiting_ = find(kWaits, {"fbt", "vmlinux", "security_*", "entry"});
+      ASSERT_FALSE(waiting_.empty());
+    }
     const auto add = [this](Clause clause, const dif::ProbeDescription& pattern) {
       auto found = find(clause, pattern);
       EXPECT_FALSE(found.empty()) << pattern.provider << ":" << pattern.function;
@@ -184,6 +224,10 @@ class RandomSets : public testing::TestWithParam<Guest> {
     add(kInArg2, {"syscall", "", "write", "entry"});
     add(kInArg1, {"syscall", "", "write", "return"});
     others_ = find(kUnnumbered, {"fbt", "vmlinux", "", ""});
+    // Traps of one place are recorded by one list, which is that of the first probe there.
+    if (records()) {
+      std::erase_if(others_, [](const Probe& one) { return one.name.function == kSharedEntry; });
+    }
     std::map<std::string, Probe> entries;
     for (const Probe& probe : others_) {
       if (probe.name.name == "entry") entries.emplace(probe.name.function, probe);
@@ -219,8 +263,12 @@ class RandomSets : public testing::TestWithParam<Guest> {
     }
     for (std::size_t n = random_below(kMostPairs); n > 0 && set.probes.size() + 2 <= size; --n) {
       const auto& [entry, first] = pairs_[random_below(pairs_.size())];
-      const bool both = take(entry) & take(first);
-      if (both) set.pairs.emplace_back(entry.id.value, first.id.value);
+      const bool one = take(entry), other = take(first);
+      if (one && other) set.pairs.emplace_back(entry.id.value, first.id.value);
+    }
+    for (std::size_t n = random_below(kMostWaiting + 1);
+         n > 0 && !waiting_.empty() && set.probes.size() < size; --n) {
+      take(waiting_[random_below(waiting_.size())]);
     }
     while (set.probes.size() < size) take(others_[random_below(others_.size())]);
     std::shuffle(set.probes.begin(), set.probes.end(), random_);
@@ -238,13 +286,14 @@ class RandomSets : public testing::TestWithParam<Guest> {
       ASSERT_LE(entry.key.size(), sizeof key);
       std::memcpy(key, entry.key.data(), entry.key.size());
       const auto id = static_cast<std::uint32_t>(key[0]);
-      EXPECT_TRUE(enabled_.contains(id) || id == steady_[0].id.value)
+      EXPECT_TRUE(enabled_.contains(id) || std::ranges::count(always_, id) != 0)
           << engine_->probe_name({id}).function << " fired while it was disabled";
       merge(entry, id, key[1]);
     }
   }
   void merge(const dif::AggregateEntry& entry, std::uint32_t id, std::int64_t process) {
     const std::int64_t value = entry.words[0];
+    if (entry.aggregation == kDepth) return;
     if (entry.aggregation == kFired) {
       fired_[id] += static_cast<std::uint64_t>(value);
       firings_ += static_cast<std::uint64_t>(value);
@@ -258,26 +307,26 @@ class RandomSets : public testing::TestWithParam<Guest> {
     if (entry.aggregation == kLeast) seen.least = std::min(seen.least, value);
     if (entry.aggregation == kMost) seen.most = std::max(seen.most, value);
   }
-  /// How far the programs are.
   Progress progress() {
-    take(engine_->take());
+    const vmm::PageTableReader reader(guest_->machine().memory(), guest_->kernel().table());
     Progress now;
-    for (const std::int64_t process : programs_) {
-      now[process] = seen_[steady_[0].id.value][process].most;
+    for (const auto& [process, number_at] : programs_) {
+      const auto number = load<std::int64_t>(reader, number_at);
+      EXPECT_TRUE(number);
+      now[process] = number.value_or(0) + 1;
     }
     return now;
   }
 
-  /// Until each was seen.
+  /// Until each has told a number.
   bool wait_for_programs() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(4);
     for (;;) {
       const Progress now = progress();
-      if (std::all_of(now.begin(), now.end(), [](const auto& each) { return each.second > 0; })) {
-        return true;
-      }
-      const bool runs = guest_->machine().state() == vmm::MachineState::Running;
-      if (!runs || std::chrono::steady_clock::now() > deadline) return false;
+      const auto runs = [](const auto& each) { return each.second != kFirstSlack + 1; };
+      if (std::ranges::all_of(now, runs)) return true;
+      const bool is_gone = guest_->machine().state() != vmm::MachineState::Running;
+      if (is_gone || std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
@@ -287,8 +336,8 @@ class RandomSets : public testing::TestWithParam<Guest> {
 
   void begin(Set& set) {
     set = choose();
+    take(engine_->take());
     set.lost = tracer_->lost_firings();
-    if (set.lost != std::exchange(lost_, set.lost)) at_loss_ = progress();
     set.before = progress();
     const auto added = tracer_->add_probes(set.probes);
     ASSERT_TRUE(added) << added.error().message << console();
@@ -300,11 +349,8 @@ class RandomSets : public testing::TestWithParam<Guest> {
     const auto removed = tracer_->remove_probes(set.probes);
     ASSERT_TRUE(removed) << removed.error().message << console();
     const Progress after = progress();
-    // Where the host was silent, also just before, it is not known how far the programs were.
-    const bool known = std::all_of(at_loss_.begin(), at_loss_.end(), [&](const auto& each) {
-      return set.before.at(each.first) > each.second;
-    });
-    if (known && tracer_->lost_firings() == set.lost) {
+    take(engine_->take());
+    if (tracer_->lost_firings() == set.lost) {  // else the host was silent
       judge(set, ends, after);
     } else {
       unjudged_ += 1;
@@ -322,7 +368,7 @@ class RandomSets : public testing::TestWithParam<Guest> {
                        [&](const Probe& each) { return each.id == probe.id; })) {
         continue;
       }
-      for (const std::int64_t process : programs_) {
+      for (const auto& [process, number_at] : programs_) {
         SCOPED_TRACE(fmt::format("{}:{}:{}, process {}", probe.name.provider, probe.name.function,
                                  probe.name.name, process));
         const Progress& before = set.before;
@@ -334,9 +380,9 @@ class RandomSets : public testing::TestWithParam<Guest> {
       EXPECT_EQ(fired_[entry], fired_[first]) << engine_->probe_name({entry}).function;
     }
   }
-  /// Of one program's writes. The arguments are the last numbers that it had read before the
-  /// enabling was asked for, after it had begun, before its end was asked for, and after its end.
-  /// The write `n` comes after the read `n` and is over before the read `n + 1`.
+  /// Of one program's writes. The arguments are its progress before the enabling was asked for,
+  /// after it had begun, before its end was asked for, and after its end. Then the write of that
+  /// number may be under way, or over, those before it are over, and later ones have not begun.
   void check(const Seen& seen, std::int64_t before, std::int64_t begun, std::int64_t ends,
              std::int64_t after) {
     if (seen.count > 0) {
@@ -358,21 +404,21 @@ class RandomSets : public testing::TestWithParam<Guest> {
   std::optional<dif::Engine> engine_;
   const std::uint64_t seed_ = std::random_device{}();
   std::mt19937_64 random_{seed_};
-  std::set<std::int64_t> programs_;  // the processes that number their calls
-  std::set<std::uint32_t> known_;    // to the engine
-  std::vector<Probe> steady_, numbered_, others_;
+  /// The processes that number their calls, and where the kernel has the number.
+  std::map<std::int64_t, GuestVirt> programs_;
+  std::set<std::uint32_t> known_;      // to the engine
+  std::vector<std::uint32_t> always_;  // enabled all the time
+  std::uint32_t steady_ = 0;           // of those: what numbers the reads
+  std::vector<Probe> numbered_, waiting_, others_;
   std::vector<std::pair<Probe, Probe>> pairs_;  // of one address each
   std::set<std::uint32_t> enabled_;             // now, by the sets
   std::map<std::uint32_t, ByProgram> seen_;
   std::map<std::uint32_t, std::uint64_t> fired_;
-  Progress at_loss_;        // when firings were last found to be lost
-  std::uint64_t lost_ = 0;  // by the last begin()
   std::uint64_t firings_ = 0, armed_ = 0, whole_ = 0, unjudged_ = 0;
 };
 
 TEST_P(RandomSets, FireEachCallInsideTheirEnablingAndNoneOutside) {
   ASSERT_TRUE(tracer_->start(*engine_));
-  ASSERT_TRUE(wait_for_programs()) << printable(guest_->machine().status().console_tail());
   const auto started = std::chrono::steady_clock::now();
   std::array<Set, 2> sets;  // the one begins and ends while the other stays
   unsigned n = 0;
@@ -393,14 +439,18 @@ TEST_P(RandomSets, FireEachCallInsideTheirEnablingAndNoneOutside) {
   tracer_->stop();
   take(engine_->take_quiescent());
 
+  const std::uint64_t recorded = tracer_->statistics().kernel.recorded;
   std::cout << fmt::format(
       "{} enablings of {} probes in all, {:.0f} s, {} firings; {} whole runs of calls; the guest"
-      " stood still {}; the host was silent for {} firings, {} enablings not judged\n",
+      " stood still {}; {} traps recorded; the host was silent for {} firings, {} enablings not"
+      " judged\n",
       n, armed_, took.count(), firings_, whole_, guest_->machine().stops().pauses().describe(),
-      tracer_->lost_firings(), unjudged_);
+      recorded, tracer_->lost_firings(), unjudged_);
+  EXPECT_TRUE(!records() || recorded > firings_ / 2);
   std::uint64_t missing = 0;  // of what fires all the time
-  for (const std::int64_t process : programs_) {
-    const Seen& seen = seen_[steady_[0].id.value][process];
+  for (const auto& [process, number_at] : programs_) {
+    const Seen& seen = seen_[steady_][process];
+    ASSERT_GT(seen.count, 0u);
     missing += static_cast<std::uint64_t>(seen.most - seen.least + 1) - seen.count;
   }
   EXPECT_LE(missing, tracer_->lost_firings());
@@ -409,20 +459,22 @@ TEST_P(RandomSets, FireEachCallInsideTheirEnablingAndNoneOutside) {
   EXPECT_EQ(ask("dmesg | grep -iE 'bug|warn|oops|stall|int3|unable|fault|traps:'; true"), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Guests, RandomSets,
-                         testing::Values(Guest{"debian-6.1", 2}, Guest{"debian-6.1", 4},
-                                         Guest{"debian-6.12", 2}, Guest{"debian-6.12", 4},
-                                         Guest{"debian-6.1", 4, TrapForm::JumpsWhereTheyMay},
-                                         Guest{"debian-6.12", 2, TrapForm::JumpsWhereTheyMay}),
-                         [](const auto& made) {
-                           std::string name = made.param.image;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return std::isalnum(c) == 0; }, '_');
-                           name += "_on_" + std::to_string(made.param.vcpus);
-                           const bool jumps = made.param.traps == TrapForm::JumpsWhereTheyMay;
-                           return name + (jumps ? "_by_jumps" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Guests, RandomSets,
+    testing::Values(Guest{"debian-6.1", 2}, Guest{"debian-6.1", 4}, Guest{"debian-6.12", 2},
+                    Guest{"debian-6.12", 4}, Guest{"debian-6.1", 4, TrapForm::JumpsWhereTheyMay},
+                    Guest{"debian-6.12", 2, TrapForm::JumpsWhereTheyMay},
+                    Guest{"debian-6.1", 4, TrapForm::JumpsWhereTheyMay, Recording::Auto},
+                    Guest{"debian-6.12", 4, TrapForm::Breakpoints, Recording::Auto}),
+    [](const auto& made) {
+      std::string name = made.param.image;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+      name += "_on_" + std::to_string(made.param.vcpus);
+      const bool jumps = made.param.traps == TrapForm::JumpsWhereTheyMay;
+      const bool records = made.param.recording != Recording::No;
+      return name + (jumps ? "_by_jumps" : "") + (records ? "_recorded" : "");
+    });
 
 }  // namespace
 }  // namespace ringside::live

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
 #include <span>
 #include <sstream>
 
@@ -15,23 +14,6 @@ namespace ringside::live {
 namespace {
 
 using guest_linux::Symbol;
-
-/// The task_struct of a process, by the list of all.
-std::optional<GuestVirt> find_task(const vmm::PageTableReader& reader, guest_linux::Kernel& kernel,
-                                   std::int32_t pid) {
-  const auto tasks = guest_linux::offset_of(kernel.types(), "task_struct", {"tasks"});
-  const Symbol* first = kernel.symbols().find("init_task");
-  if (!tasks || first == nullptr || !kernel.layout().task_pid) return std::nullopt;
-  std::uint64_t task = first->address.raw();
-  for (int n = 0; n < 10'000; ++n) {
-    const auto next = load<std::uint64_t>(reader, GuestVirt(task + *tasks));
-    if (!next) return std::nullopt;
-    task = *next - *tasks;
-    const auto id = load<std::int32_t>(reader, GuestVirt(task + *kernel.layout().task_pid));
-    if (id && *id == pid) return GuestVirt(task);
-  }
-  return std::nullopt;
-}
 
 /// The stack of a task that sleeps, in the words of /proc/PID/stack: what __switch_to_asm pushed
 /// (struct inactive_task_frame) lies where thread.sp points, the return address last.
@@ -77,6 +59,22 @@ std::map<std::int32_t, std::vector<std::string>> parse_stacks(const std::string&
 }
 
 }  // namespace
+
+std::optional<GuestVirt> find_task(const vmm::PageTableReader& reader, guest_linux::Kernel& kernel,
+                                   std::int32_t pid) {
+  const auto tasks = guest_linux::offset_of(kernel.types(), "task_struct", {"tasks"});
+  const Symbol* first = kernel.symbols().find("init_task");
+  if (!tasks || first == nullptr || !kernel.layout().task_pid) return std::nullopt;
+  std::uint64_t task = first->address.raw();
+  for (int n = 0; n < 10'000; ++n) {
+    const auto next = load<std::uint64_t>(reader, GuestVirt(task + *tasks));
+    if (!next) return std::nullopt;
+    task = *next - *tasks;
+    const auto id = load<std::int32_t>(reader, GuestVirt(task + *kernel.layout().task_pid));
+    if (id && *id == pid) return GuestVirt(task);
+  }
+  return std::nullopt;
+}
 
 std::map<std::int32_t, Stacks> stacks_at_rest(const vmm::PageTableReader& reader,
                                               guest_linux::Kernel& kernel,

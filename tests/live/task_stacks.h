@@ -1,10 +1,11 @@
-// Kernel stacks of a live guest's sleeping tasks: as we unwind them, and as /proc/PID/stack has
-// them.
+// The tasks of a live guest, and the kernel stacks of those that sleep: as we unwind them, and as
+// /proc/PID/stack has them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ namespace ringside::live {
 struct Stacks {
   std::vector<std::string> ours, theirs;
 };
+
+/// The task_struct of a process, by the list of all.
+std::optional<GuestVirt> find_task(const vmm::PageTableReader& reader, guest_linux::Kernel& kernel,
+                                   std::int32_t pid);
 
 /// Runs a shell command in the guest; returns what it prints.
 using Ask = std::function<std::string(const std::string& command)>;
