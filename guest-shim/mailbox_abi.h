@@ -78,7 +78,8 @@
  * behind the registers or, where these are left out, in their place. The entries are struct
  * shim_load, up to one without words. Each says where a run begins: at an offset from a word of the
  * record itself. That may be a register, the task, or the first word of an earlier run, so a list
- * can follow pointers.
+ * can follow pointers. A number out of another word of the record may be added, as a kernel's
+ * sk_buff has it, whose headers are distances from its buffer.
  *
  * The guest looks every address up in its page tables, so no load can fault. It looks user
  * addresses up in the tables that CR3 names, and all others in the kernel's. It reads a page at its
@@ -110,6 +111,7 @@
   SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
 #define SHIM_LOAD_CHECK \
   SHIM_U(0x2000) /* not a load, but a struct shim_check, which compares as these bits say: */
+#define SHIM_LOAD_INDEXED SHIM_U(0x1000) /* a struct shim_index follows the entry */
 #define SHIM_CHECK_NEGATED SHIM_U(1) /* holds if the comparison is false */
 #define SHIM_CHECK_LESS SHIM_U(2)    /* signed; without it and the next: equal */
 #define SHIM_CHECK_BELOW SHIM_U(4)   /* unsigned */
@@ -214,6 +216,8 @@
 #define SHIM_LOAD_WORDS 2
 #define SHIM_LOAD_OFFSET 4
 #define SHIM_LOAD_SIZE 8
+#define SHIM_INDEX_LEFT 2
+#define SHIM_INDEX_RIGHT 3
 #define SHIM_CHECK_LEFT 4
 #define SHIM_CHECK_RIGHT 5
 #define SHIM_CHECK_MASK 8
@@ -335,6 +339,14 @@ struct shim_load {
   uint16_t source; /* the word of the record that the run's address is counted from; 0: none */
   uint16_t words;  /* how many, and SHIM_LOAD_USER; 0: the list's end */
   int32_t offset;  /* bytes; the sum is rounded down to a word */
+};
+
+/* Behind an entry, host-written: its address grows by a word of the record, which is shifted to the
+ * left, then to the right. */
+struct shim_index {
+  uint16_t source;
+  uint8_t left, right; /* bits */
+  uint32_t unused;
 };
 
 /* A check, host-written, in the place of three entries. The word is shifted to the left, then to
@@ -550,6 +562,10 @@ static_assert(offsetof(struct shim_load, source) == SHIM_LOAD_SOURCE, "shim.S re
 static_assert(offsetof(struct shim_load, words) == SHIM_LOAD_WORDS, "shim.S reads it");
 static_assert(offsetof(struct shim_load, offset) == SHIM_LOAD_OFFSET, "shim.S reads it");
 static_assert(sizeof(struct shim_load) == SHIM_LOAD_SIZE, "shim.S steps by it");
+static_assert(offsetof(struct shim_index, source) == SHIM_LOAD_SOURCE, "shim.S reads it");
+static_assert(offsetof(struct shim_index, left) == SHIM_INDEX_LEFT, "shim.S reads it");
+static_assert(offsetof(struct shim_index, right) == SHIM_INDEX_RIGHT, "shim.S reads it");
+static_assert(sizeof(struct shim_index) == SHIM_LOAD_SIZE, "shim.S steps by it");
 static_assert(offsetof(struct shim_check, source) == SHIM_LOAD_SOURCE &&
                   offsetof(struct shim_check, words) == SHIM_LOAD_WORDS,
               "an entry begins like a load");

@@ -549,6 +549,17 @@ next_load:
   and $7, %eax
   or %eax, %r14d
 source_added:
+  btr $12, %r9d /* SHIM_LOAD_INDEXED */
+  jnc index_added
+  movzwl SHIM_LOAD_SOURCE(%rsi), %eax
+  mov (%rbx,%rax,8), %rax
+  movzbl SHIM_INDEX_LEFT(%rsi), %ecx
+  shl %cl, %rax
+  movzbl SHIM_INDEX_RIGHT(%rsi), %ecx
+  shr %cl, %rax
+  add %rax, %r11
+  add $SHIM_LOAD_SIZE, %rsi
+index_added:
   and $-8, %r11
   lea SHIM_RUN_WORDS(%rdi), %r10
   mov %r11, SHIM_RUN_ADDRESS(%rdi)

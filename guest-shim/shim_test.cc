@@ -899,6 +899,19 @@ TEST_P(FetchingShim, FollowsPointers) {
   expect_run(32, kOther + 0xf8, {77});
 }
 
+TEST_P(FetchingShim, AddsAPartOfAnotherWordToAnAddress) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  ram_.word(kFrame + 0x18) = 0x1234'0028'5678'9abc;
+  constexpr std::uint16_t kWord = SHIM_RECORD_RUNS / 8 + 2, kMiddle = 16 | 48 << 8;
+  fetch({{kRdi, 1, 0x18}, {kRdi, 1 | SHIM_LOAD_INDEXED, 0x101}, {kWord, kMiddle, 0}, {kRdi, 1, 8}});
+  expect_run(0, kAt + 0x18, {0x1234'0028'5678'9abc});
+  expect_run(24, kAt + 0x128, {1037});
+  expect_run(48, kAt + 8, {1001});
+  registers_[SHIM_RDI] = kAt + 0x5000;
+  fetch({{kRdi, 1, 0x18}, {kRdi, 1 | SHIM_LOAD_INDEXED, -0x5000}, {kWord, kMiddle, 0}});
+  expect_run(24, kAt, {1000});  // a number that could not be read is 0
+}
+
 TEST_P(FetchingShim, FollowsNoPointerThatCouldNotBeRead) {
   std::memset(records_of_two_.data(), 0xff, records_of_two_.size());
   fetch({{kRdi, 1, 0x18}, {SHIM_RECORD_RUNS / 8 + 2, 1, 8}});

@@ -54,7 +54,8 @@ struct Value {
     return shifted == 0 ? told : Compared();
   }
   std::optional<std::uint64_t> constant() const {
-    if (is_ours || !address || address->base != Base::Constant || address->room != 0) return {};
+    const bool is_known = !is_ours && address && address->base == Base::Constant;
+    if (!is_known || address->room != 0 || address->index) return {};
     return static_cast<std::uint64_t>(address->offset);
   }
   std::optional<std::uint64_t> largest() const {
@@ -107,12 +108,27 @@ std::optional<RecordAddress> moved(const Value& value, std::optional<std::uint64
   return address;
 }
 
+/// The load whose value, unsigned and of fewer bytes than an address, the number is.
+std::optional<std::uint16_t> index_of(const Value& number) {
+  const auto* const told = std::get_if<RecordValue>(&number.told);
+  const bool is_index = told != nullptr && told->source == RecordValue::Source::Load &&
+                        !told->is_signed && told->bytes < sizeof(std::uint64_t) &&
+                        told->mask == UINT64_MAX && number.shifted == 0;
+  return is_index ? std::optional(told->number) : std::nullopt;
+}
+
 /// Its distance grows by a number.
 std::optional<RecordAddress> moved_by(const Value& value, const Value& number) {
   if (number.constant()) return moved(value, number.constant());
-  const auto most = number.largest();
-  if (!value.address || !most || *most > RecordAddress::kMostRoom) return std::nullopt;
+  if (!value.address) return std::nullopt;
   RecordAddress address = *value.address;
+  const auto most = number.largest();
+  if (!most || *most > RecordAddress::kMostRoom) {
+    const auto index = index_of(number);
+    if (!index || address.index || address.room != 0) return std::nullopt;
+    address.index = index;
+    return address;
+  }
   address.room += static_cast<std::uint32_t>(*most);
   if (address.room > RecordAddress::kMostRoom) return std::nullopt;
   return address;
@@ -747,6 +763,7 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
   std::vector<std::uint16_t> numbers;
   for (RecordLoad load : other.loads) {
     if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
+    if (load.at.index) load.at.index = numbers[*load.at.index];
     numbers.push_back(add(load));
   }
   if (!obstacle) obstacle = other.obstacle;

@@ -24,7 +24,7 @@ namespace ringside::dif {
 
 /// An address, as far as it is known before the probe fires: what it is counted from, and a
 /// distance. A number that is known to be small may be added to it, as an index, or the length of a
-/// string.
+/// string; or one of any size that another load tells.
 struct RecordAddress {
   enum class Base : std::uint8_t {
     Constant,  // nothing: the offset is the address
@@ -35,8 +35,9 @@ struct RecordAddress {
   };
   Base base = Base::Constant;
   std::uint16_t number = 0;
-  std::int64_t offset = 0;  // bytes
-  std::uint32_t room = 0;   // the address may be as many bytes further on
+  std::int64_t offset = 0;                            // bytes
+  std::uint32_t room = 0;                             // the address may be as many bytes further on
+  std::optional<std::uint16_t> index = std::nullopt;  // it is, by the unsigned value of this load
 
   static constexpr std::uint32_t kMostRoom = 4096;  // a record has no more
 

@@ -191,6 +191,39 @@ TEST(RecordNeeds, ASmallNumberMayBeAddedToAnAddress) {
   EXPECT_TRUE(loads_at({arg1, encode(Opcode::And, 4, 2, 2), encode(Opcode::Sub, 2, 4, 2)}).empty());
 }
 
+TEST(RecordNeeds, ANumberOfAnySizeMayBeAddedThatALoadTells) {
+  // arg0->pointer + arg0->number, and what lies 12 bytes behind it; r4 is 12.
+  const auto made = [](std::uint32_t number, std::vector<std::uint32_t> then) {
+    std::vector<std::uint32_t> text{load_builtin(Builtin::Arg0, 1), encode(Opcode::Ldx, 1, 0, 2),
+                                    encode_indexed(Opcode::Setx, 0, 4),
+                                    encode(Opcode::Add, 1, 4, 1), number};
+    text.insert(text.end(), then.begin(), then.end());
+    text.push_back(encode_return(3));
+    Difo difo = testing::difo(std::move(text));
+    difo.integers = {12};
+    return difo;
+  };
+  const std::uint32_t at_sum = encode(Opcode::Add, 2, 3, 3), ahead = encode(Opcode::Add, 3, 4, 3),
+                      byte = encode(Opcode::Ldub, 3, 0, 3);
+  const RecordNeeds needs = needs_of(made(encode(Opcode::Lduh, 1, 0, 3), {at_sum, ahead, byte}));
+  EXPECT_FALSE(needs.obstacle);
+  EXPECT_EQ(needs.loads,
+            (std::vector<RecordLoad>{kernel_load(Base::Argument, 0, 0, 8),
+                                     kernel_load(Base::Argument, 0, 12, 2),
+                                     {{Base::Load, 0, 12, 0, std::uint16_t{1}}, 1, false}}));
+  EXPECT_TRUE(is_deferred(made(encode(Opcode::Lduw, 1, 0, 3), {at_sum, byte})));
+  for (const Opcode other : {Opcode::Ldsh, Opcode::Ldsw, Opcode::Ldx}) {
+    EXPECT_FALSE(is_deferred(made(encode(other, 1, 0, 3), {at_sum, byte})));
+  }
+  EXPECT_FALSE(is_deferred(
+      made(encode(Opcode::Lduh, 1, 0, 3), {at_sum, encode(Opcode::Add, 3, 2, 3), byte})));
+  RecordNeeds both;
+  both.add(kernel_load(Base::Task, 0, 8, 8));
+  both |= needs;
+  EXPECT_EQ(both.loads[3].at.number, 1);
+  EXPECT_EQ(both.loads[3].at.index, 2);
+}
+
 TEST(RecordNeeds, NoPointerIsKnownThatLiesAtAnUnknownPlace) {
   // ((long **)arg0)[byte][0]
   Difo made = difo({load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Curthread, 2),

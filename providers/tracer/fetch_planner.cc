@@ -44,6 +44,7 @@ std::uint16_t source_of(arch::Register which) {
 struct Start {
   std::uint16_t source = 0;  // 0: no word, the distance is the address
   std::int64_t offset = 0;   // bytes
+  std::optional<FetchLoad::Index> index = std::nullopt;
 };
 /// The words that a TrapFilter works out, as far as they are addresses that a record has.
 using FilterWords = std::array<std::optional<Start>, dif::kMaxProbeArguments>;
@@ -62,12 +63,13 @@ class Planned {
   const KernelOffsets& kernel() const { return kernel_; }
 
   /// The word that it copies first, as a source; empty where the list has no room.
-  std::optional<std::uint16_t> add(std::uint16_t source, std::int64_t offset, std::uint64_t bytes,
+  std::optional<std::uint16_t> add(const Start& start, std::uint64_t bytes,
                                    Alignment base = Alignment::Word, bool is_users = false) {
-    const std::uint64_t words = words_for(base, offset, bytes);
-    const auto near = static_cast<std::int32_t>(offset);
-    if (words > FetchLoad::kMostWords || near != offset) return std::nullopt;
-    const auto load = list_.add({source, static_cast<std::uint16_t>(words), is_users, near});
+    const std::uint64_t words = words_for(base, start.offset, bytes);
+    const auto near = static_cast<std::int32_t>(start.offset);
+    if (words > FetchLoad::kMostWords || near != start.offset) return std::nullopt;
+    const auto load =
+        list_.add({start.source, static_cast<std::uint16_t>(words), is_users, near, start.index});
     return load ? std::optional(list_.source_of(*load)) : std::nullopt;
   }
   /// The word of the record that an argument is the low bytes of; empty: none is.
@@ -86,7 +88,7 @@ class Planned {
   }
 
   std::optional<std::uint16_t> add_word(const ArgumentSource::WordPlace& place) {
-    return add(source_of(place.base), place.offset, kPointerBytes);
+    return add({source_of(place.base), place.offset}, kPointerBytes);
   }
 
  private:
@@ -126,8 +128,8 @@ Obstacle add_arguments(Planned& planned, const Passed& passed, const dif::Record
 /// A member of what a pointer in the task leads to.
 Obstacle add_behind_task(Planned& planned, Offset pointer, Offset member) {
   if (!pointer || !member) return kNoTypes;
-  const auto there = planned.add(FetchLoad::kTask, *pointer, kPointerBytes);
-  return there && planned.add(*there, *member, sizeof(std::uint32_t)) ? std::nullopt : kTooMuch;
+  const auto there = planned.add({FetchLoad::kTask, *pointer}, kPointerBytes);
+  return there && planned.add({*there, *member}, sizeof(std::uint32_t)) ? std::nullopt : kTooMuch;
 }
 
 /// The words that ThreadClock::ran() takes.
@@ -136,12 +138,12 @@ Obstacle add_run_time(Planned& planned) {
   if (!planned.kernel().run_queues || !in.rq_clock || !in.rq_clock_task) return kNoTypes;
   for (const Offset member : {in.task_pid, in.task_sum_exec_runtime, in.task_exec_start}) {
     if (!member) return kNoTypes;
-    if (!planned.add(FetchLoad::kTask, *member, kPointerBytes)) return kTooMuch;
+    if (!planned.add({FetchLoad::kTask, *member}, kPointerBytes)) return kTooMuch;
   }
   for (const Offset clock : {in.rq_clock, in.rq_clock_task}) {
     const auto distance =
         static_cast<std::int64_t>(planned.kernel().run_queues->wrapping_add(*clock).raw());
-    if (!planned.add(FetchLoad::kPerCpuBase, distance, kPointerBytes)) return kTooMuch;
+    if (!planned.add({FetchLoad::kPerCpuBase, distance}, kPointerBytes)) return kTooMuch;
   }
   return std::nullopt;
 }
@@ -156,8 +158,7 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
       if (!at_function_edge) return planned.add_stack();
-      return planned.add(source_of(arch::kStackPointer), 0, kPointerBytes) ? std::nullopt
-                                                                           : kTooMuch;
+      return planned.add({source_of(arch::kStackPointer)}, kPointerBytes) ? std::nullopt : kTooMuch;
     case Builtin::Stackdepth: return planned.add_stack();
     default: return "a variable is of the guest's memory";
   }
@@ -190,6 +191,15 @@ std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
                   argument.code.needs.loads, words);
 }
 
+/// A number that a load copies into `word`; empty where it may lie in two words.
+std::optional<FetchLoad::Index> index_in(const RecordLoad& load, std::uint16_t word) {
+  const auto first = static_cast<unsigned>(load.at.offset) % kPointerBytes;
+  if (load.at.index || first + load.bytes > kPointerBytes) return std::nullopt;
+  constexpr unsigned kBits = 64;
+  return FetchLoad::Index{word, static_cast<std::uint8_t>(kBits - 8 * (first + load.bytes)),
+                          static_cast<std::uint8_t>(kBits - 8 * load.bytes)};
+}
+
 std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
                               std::span<const RecordLoad> loads,
                               std::span<const std::uint16_t> words) {
@@ -207,13 +217,18 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
       // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to
       // a fault.
       const RecordLoad& load = loads[at.number];
-      const bool is_pointer =
-          load.bytes == kPointerBytes && load.at.offset % std::int64_t{kPointerBytes} == 0;
+      const bool is_pointer = load.bytes == kPointerBytes && !load.at.index &&
+                              load.at.offset % std::int64_t{kPointerBytes} == 0;
       if (is_pointer) start = Start{words[at.number]};
       break;
     }
   }
-  if (start) start->offset += at.offset;
+  if (!start) return std::nullopt;
+  start->offset += at.offset;
+  if (!at.index) return start;
+  const auto index = index_in(loads[*at.index], words[*at.index]);
+  if (start->index || !index) return std::nullopt;
+  start->index = index;
   return start;
 }
 
@@ -227,9 +242,10 @@ Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const Recor
       return fmt::format("arg{} is no address that a record has", load.at.number);
     }
     if (!start) return "a pointer lies where no pointer should";
-    const bool is_aligned = start->source == 0 || start->source == FetchLoad::kTask ||
-                            start->source == FetchLoad::kPerCpuBase;
-    const auto value = planned.add(start->source, start->offset, load.bytes,
+    const bool is_aligned =
+        !start->index && (start->source == 0 || start->source == FetchLoad::kTask ||
+                          start->source == FetchLoad::kPerCpuBase);
+    const auto value = planned.add(*start, load.bytes,
                                    is_aligned ? Alignment::Word : Alignment::None, load.is_users);
     if (!value) return kTooMuch;
     words.push_back(*value);
@@ -411,7 +427,7 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
     } else if (check.value.source == RecordValue::Source::Load) {
       CHECK(n < loads.size());
       const unsigned first = static_cast<unsigned>(loads[n].at.offset) % kPointerBytes;
-      const bool is_in_word = first + loads[n].bytes <= kPointerBytes;
+      const bool is_in_word = !loads[n].at.index && first + loads[n].bytes <= kPointerBytes;
       if (is_in_word) place = Place{words[n], first, loads[n].bytes, check.value.is_signed};
     }
     if (place) place = narrowed(*place, check.value);

@@ -300,6 +300,28 @@ TEST_F(Planner, WhatIsNotAlignedMayReachIntoTheNextWord) {
   EXPECT_TRUE(add(loading({{{Base::Task, 0, 12}, 8, false}, {{Base::Load, 0, 0}, 8, false}})));
 }
 
+TEST_F(Planner, ANumberInAWordMayBeAddedToAnAddress) {
+  const auto behind = [](std::int64_t number_at, std::uint32_t bytes) {
+    return loading({{{Base::Argument, 0, 0xc8}, 8, false},
+                    {{Base::Argument, 0, number_at}, bytes, false},
+                    {{Base::Load, 0, 9, 0, std::uint16_t{1}}, 1, false}});
+  };
+  EXPECT_FALSE(add(behind(0xb4, 2)));
+  const auto number_at = static_cast<std::uint16_t>(kFirstRun + 4);  // behind two words
+  ASSERT_EQ(list_.loads().size(), 3u);
+  const FetchLoad& header = list_.loads()[2];
+  EXPECT_EQ(header.source, kFirstRun);
+  EXPECT_EQ(header.offset, 9);
+  EXPECT_EQ(header.index, (FetchLoad::Index{number_at, 16, 48}));
+  EXPECT_FALSE(add(behind(0xb4, 4)));
+  EXPECT_EQ(list_.loads()[2].index, (FetchLoad::Index{number_at, 0, 32}));
+  EXPECT_TRUE(add(behind(0xb6, 4))) << "it may lie in two words";
+  RecordNeeds pointer = behind(0xb4, 2);
+  pointer.loads[2].bytes = 8;
+  pointer.loads.push_back({{Base::Load, 2, 0}, 8, false});
+  EXPECT_TRUE(add(pointer)) << "nobody knows how that pointer is aligned";
+}
+
 TEST_F(Planner, AnArgumentMayPointAnywhere) {
   for (const std::uint32_t bytes : {1u, 2u, 4u, 8u, 9u, 16u, 17u}) {
     list_ = {};

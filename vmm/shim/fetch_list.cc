@@ -107,8 +107,12 @@ std::vector<std::byte> FetchList::encode() const {
   for (std::size_t n = 0; n < loads_.size(); ++n) {
     append_checks(n);
     const FetchLoad& load = loads_[n];
-    const unsigned words = load.words | (load.is_users ? SHIM_LOAD_USER : 0);
+    const unsigned words =
+        load.words | (load.is_users ? SHIM_LOAD_USER : 0) | (load.index ? SHIM_LOAD_INDEXED : 0);
     append(list, shim_load{load.source, static_cast<std::uint16_t>(words), load.offset});
+    if (load.index) {
+      append(list, shim_index{load.index->source, load.index->left, load.index->right, 0});
+    }
   }
   append_checks(loads_.size());
   const unsigned stack = SHIM_LOAD_STACK | static_cast<unsigned>(stack_words_);

@@ -23,13 +23,22 @@
 
 namespace ringside::vmm {
 
-/// One load. Its address is a word of the record plus `offset` bytes, rounded down to a word.
+/// One load. Its address is a word of the record plus `offset` bytes, and a part of another word if
+/// there is an index, rounded down to a word.
 struct FetchLoad {
+  /// Of a word, the bits that are left once it is shifted to the left and then to the right.
+  struct Index {
+    std::uint16_t source = 0;
+    std::uint8_t left = 0, right = 0;
+
+    bool operator==(const Index&) const = default;
+  };
   /// Which word of the record, as shim_load::source; 0: none, so the offset alone is the address.
   std::uint16_t source = 0;
   std::uint16_t words = 0;  // how many it copies, 1 to kMostWords
   bool is_users = false;    // an address of the process's, else the kernel's
   std::int32_t offset = 0;
+  std::optional<Index> index = std::nullopt;
 
   static constexpr std::uint16_t kMostWords = 512;
   /// The sources that each record has.

@@ -169,6 +169,29 @@ TEST(FetchList, IsForTheGuestUpToAnEntryWithoutWords) {
   EXPECT_EQ(loads[2].words, 0);
 }
 
+TEST(FetchList, AnIndexStandsBehindItsLoad) {
+  FetchList list;
+  list.add(kInode);
+  FetchLoad indexed = kInode;
+  indexed.index = FetchLoad::Index{30, 16, 48};
+  list.add(indexed);
+  list.add({.source = 34, .words = 5});
+  const auto bytes = list.encode();
+
+  ASSERT_EQ(list.loads().size(), 3u) << "it is another address";
+  ASSERT_EQ(bytes.size(), sizeof(shim_list) + 4 * sizeof(shim_load) + sizeof(shim_index));
+  const auto entry = [&bytes](std::size_t n) {
+    return load_at<shim_load>(bytes, sizeof(shim_list) + n * sizeof(shim_load));
+  };
+  EXPECT_EQ(entry(1).words, 1 | SHIM_LOAD_INDEXED);
+  const auto index = load_at<shim_index>(bytes, sizeof(shim_list) + 2 * sizeof(shim_load));
+  EXPECT_EQ(index.source, 30);
+  EXPECT_EQ(index.left, 16);
+  EXPECT_EQ(index.right, 48);
+  EXPECT_EQ(entry(3).words, 5);
+  EXPECT_EQ(entry(4).words, 0);
+}
+
 TEST(FetchList, AStackHasAllTheRoomThatIsLeft) {
   FetchList list;
   EXPECT_TRUE(list.is_default());
