@@ -7,9 +7,9 @@
  * sizes, and the header has them:
  *
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
- *   table   table_entries of 8 bytes               read + execute; the host writes it
- *           then, where there are rings,             the same
+ *           then, where there are rings,             the same; the host writes it
  *           struct shim_fetch
+ *   table   table_entries of 8 bytes               read + execute; the host writes it
  *   slots   displaced instructions; before each,   read + execute; the host writes them
  *           the bytes that its int3 or jump replaced
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(19)
+#define SHIM_VERSION SHIM_U(20)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -101,9 +101,11 @@
  * The lists lie among the slots, where the guest cannot write. */
 #define SHIM_LISTS SHIM_U(128) /* number 0 copies registers and ids, and no memory */
 /* In `copies` of struct shim_list: */
-#define SHIM_COPY_IDS 1       /* pid, tgid and start_time */
-#define SHIM_COPY_REGISTERS 2 /* cr3 to regs */
-#define SHIM_COPY_RUNS 4      /* the list has entries */
+#define SHIM_COPY_IDS 1              /* pid, tgid and start_time */
+#define SHIM_COPY_REGISTERS 2        /* cr3 to regs */
+#define SHIM_COPY_RUNS 4             /* the list has entries */
+#define SHIM_COPY_PERCPU 8           /* percpu */
+#define SHIM_FETCH_AT SHIM_CODE_SIZE /* struct shim_fetch, from the header */
 #define SHIM_RAM_RANGES 16
 /* In `words`. */
 #define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
@@ -112,10 +114,10 @@
 #define SHIM_LOAD_CHECK \
   SHIM_U(0x2000) /* not a load, but a struct shim_check, which compares as these bits say: */
 #define SHIM_LOAD_INDEXED SHIM_U(0x1000) /* a struct shim_index follows the entry */
-#define SHIM_CHECK_NEGATED SHIM_U(1) /* holds if the comparison is false */
-#define SHIM_CHECK_LESS SHIM_U(2)    /* signed; without it and the next: equal */
-#define SHIM_CHECK_BELOW SHIM_U(4)   /* unsigned */
-#define SHIM_CHECK_SIGNED SHIM_U(8)  /* the shift to the right keeps the sign */
+#define SHIM_CHECK_NEGATED SHIM_U(1)     /* holds if the comparison is false */
+#define SHIM_CHECK_LESS SHIM_U(2)        /* signed; without it and the next: equal */
+#define SHIM_CHECK_BELOW SHIM_U(4)       /* unsigned */
+#define SHIM_CHECK_SIGNED SHIM_U(8)      /* the shift to the right keeps the sign */
 
 /* The table is an open-addressed hash table. The first entry to try for an address is
  * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
@@ -176,8 +178,7 @@
 #define SHIM_HEADER_RINGS 132
 #define SHIM_HEADER_RING_CONTROLS 136
 #define SHIM_HEADER_START_TIME 144
-#define SHIM_HEADER_FETCH 152
-#define SHIM_HEADER_FULL_LIST 160
+#define SHIM_HEADER_FULL_LIST 152
 #define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -310,10 +311,9 @@ struct shim_header {
   uint64_t ring_controls; /* host: address of the first struct shim_ring */
   uint32_t start_time;    /* host: as pid and tgid, of when it was forked */
   uint32_t padding;
-  uint64_t fetch;             /* host: address of struct shim_fetch, where there are rings */
   struct shim_list full_list; /* host: number 0 */
   uint32_t trap_points;       /* host: for how many the parts were measured; 0: as many as fit */
-  uint32_t unused[5];
+  uint32_t unused[7];
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */
@@ -448,7 +448,7 @@ struct shim_record {
   uint64_t head;       /* its number */
   uint64_t address;    /* of the int3 or jump */
   uint64_t tsc;        /* while `busy` was set */
-  uint64_t percpu;     /* per-cpu base of the trapping CPU */
+  uint64_t percpu;     /* SHIM_COPY_PERCPU: per-cpu base of the trapping CPU */
   uint64_t task;       /* `current`; 0: the shim does not know */
   uint64_t comm[2];    /* of `task`, as pid to start_time are; without one unspecified */
   uint32_t pid, tgid;  /* SHIM_COPY_IDS */
@@ -509,7 +509,6 @@ static_assert(offsetof(struct shim_header, ring_controls) == SHIM_HEADER_RING_CO
               "shim.S reads it");
 static_assert(offsetof(struct shim_header, start_time) == SHIM_HEADER_START_TIME,
               "shim.S reads it");
-static_assert(offsetof(struct shim_header, fetch) == SHIM_HEADER_FETCH, "shim.S reads it");
 static_assert(offsetof(struct shim_ring_words, dropped) == SHIM_RING_DROPPED, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, busy) == SHIM_RING_BUSY, "shim.S writes it");
 static_assert(offsetof(struct shim_ring_words, late) == SHIM_RING_LATE, "shim.S writes it");

@@ -29,6 +29,12 @@
 #define JUMP_RETURN 72
 #define JUMP_RFLAGS 80
 #define JUMP_RSP 88
+/* A jump that records has no frame. Its flags stand where an int3's cs does, and have a bit that is
+ * always set, which the kernel's cs (__KERNEL_CS, 0x10) has not. */
+#define BARE_RETURN 32
+#define BARE_RFLAGS 40
+#define BARE_RSP 48
+#define BARE_MARK 2
 
 /* Looks at the mailbox before the wait asks for the time: a PAUSE leaves the translator under TCG
  * and RDTSC is slow everywhere, while an answer comes within a microsecond as a rule. */
@@ -68,27 +74,6 @@
   pop %rcx
   .endm
 
-/* A jump's frame has only its cs until more of it is wanted. `above`: bytes that lie on the stack
- * beside our four registers. */
-  .macro complete_frame above
-  mov \above + JUMP_RFLAGS(%rsp), %rax
-  mov %rax, \above + FRAME_RFLAGS(%rsp)
-  lea \above + JUMP_RSP(%rsp), %rax
-  mov %rax, \above + FRAME_RSP(%rsp)
-  .endm
-
-/* Looks up where a jump came from: its address in rdx, its record's end in rcx. */
-  .macro begin_jump
-  lea -FRAME_BYTES(%rsp), %rsp
-  push %rax
-  push %rcx
-  push %rdx
-  push %rbx
-  movq $0, FRAME_CS(%rsp)
-  mov JUMP_RETURN(%rsp), %rcx
-  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
-  .endm
-
   .globl shim_base
 shim_base:
   .long SHIM_MAGIC
@@ -101,7 +86,12 @@ shim_base:
 shim_jump:
   jmp waiting_jump
   .org shim_base + SHIM_RECORDING_JUMP_ENTRY
-  begin_jump
+  push %rax
+  push %rcx
+  push %rdx
+  push %rbx
+  mov BARE_RETURN(%rsp), %rcx
+  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
   movzbl -SHIM_JUMP_LIST(%rcx), %eax
 
   /* A record in the ring of this CPU, for the address in rdx, by the fetch list whose number is in
@@ -110,8 +100,8 @@ shim_jump:
    * shim_list. */
 find_ring:
   push %rsi
-  mov shim_base + SHIM_HEADER_FETCH(%rip), %rsi
-  mov SHIM_FETCH_LISTS(%rsi,%rax,8), %rsi
+  lea shim_base + SHIM_FETCH_AT + SHIM_FETCH_LISTS(%rip), %rsi
+  mov (%rsi,%rax,8), %rsi
   movslq shim_base + SHIM_HEADER_CPU_NUMBER(%rip), %rcx
   mov %gs:(%rcx), %ecx
   cmp shim_base + SHIM_HEADER_RINGS(%rip), %ecx
@@ -140,9 +130,6 @@ ring_found:
   rdtsc
   mov %eax, SHIM_RECORD_TSC(%rbx)
   mov %edx, SHIM_RECORD_TSC + 4(%rbx)
-  mov shim_base + SHIM_HEADER_THIS_CPU_OFF(%rip), %rax
-  mov %gs:(%rax), %rax
-  mov %rax, SHIM_RECORD_PERCPU(%rbx)
 
   /* Its task. Where something else stands there, nothing is read. */
   movslq shim_base + SHIM_HEADER_CURRENT(%rip), %rax
@@ -166,25 +153,39 @@ publish: /* x86 keeps stores in order */
   inc %rax
   mov %rax, SHIM_RING_HEAD(%rcx)
   movb $0, SHIM_RING_BUSY(%rcx)
+leave_ring:
   pop %rsi
-resume:
-  cmpl $0, FRAME_CS(%rsp)
+record_done:
+  testb $BARE_MARK, BARE_RFLAGS(%rsp)
   pop %rbx
   pop %rdx
   pop %rcx
   pop %rax
-  je return_to_record
-  iretq
-return_to_record: /* which restores the flags, and interrupts with them */
-  lea FRAME_BYTES(%rsp), %rsp
+  jz return_from_int3
   ret
+return_from_int3:
+  iretq
 
+wait_instead: /* in a mailbox, for the address in rdx; a jump begins anew */
+  testb $BARE_MARK, BARE_RFLAGS(%rsp)
+  jz find_mailbox
+  pop %rbx
+  pop %rdx
+  pop %rcx
+  pop %rax
 waiting_jump:
-  begin_jump
-wait_instead: /* in a mailbox, for the address in rdx */
-  cmpl $0, FRAME_CS(%rsp)
-  jne find_mailbox
-  complete_frame 0
+  lea -FRAME_BYTES(%rsp), %rsp
+  push %rax
+  push %rcx
+  push %rdx
+  push %rbx
+  mov JUMP_RETURN(%rsp), %rcx
+  movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
+  mov JUMP_RFLAGS(%rsp), %rax
+  mov %rax, FRAME_RFLAGS(%rsp)
+  lea JUMP_RSP(%rsp), %rax
+  mov %rax, FRAME_RSP(%rsp)
+  movq $0, FRAME_CS(%rsp)
   jmp find_mailbox
 
   .globl shim_entry
@@ -389,7 +390,17 @@ timed_wait_done:
 
 release:
   movb $SHIM_FREE, (%rbx)
-  jmp resume
+resume:
+  cmpl $0, FRAME_CS(%rsp)
+  pop %rbx
+  pop %rdx
+  pop %rcx
+  pop %rax
+  je return_to_record
+  iretq
+return_to_record: /* which restores the flags, and interrupts with them */
+  lea FRAME_BYTES(%rsp), %rsp
+  ret
 
 orphan:
   find_box %rdx
@@ -405,13 +416,11 @@ nested:
   cmpb $0, SHIM_RING_BUSY(%rcx)
   je ring_found
   incq SHIM_RING_DROPPED(%rcx)
-  pop %rsi
-  jmp resume
+  jmp leave_ring
 late_record:
   incq SHIM_RING_LATE(%rcx)
   movb $0, SHIM_RING_BUSY(%rcx)
-  pop %rsi
-  jmp resume
+  jmp leave_ring
 ring_full:
   movb $0, SHIM_RING_BUSY(%rcx)
   pop %rsi
@@ -419,7 +428,7 @@ ring_full:
   cmpl $0, SHIM_CONTROL_FULL_WAITS(%rax)
   jne wait_instead
   incq SHIM_RING_DROPPED(%rcx)
-  jmp resume
+  jmp record_done
 
   /* The list's checks of the task, the last one first. rbx: three times how many are left, rax: the
    * task. */
@@ -451,11 +460,16 @@ is_equal:
 not_wanted:
   incq SHIM_RING_UNWANTED(%rcx)
   pop %rdi
-  pop %rsi
-  jmp resume
+  jmp leave_ring
 
   /* The parts that the list asks for in eax, beyond the task's name. */
 copy_more:
+  test $SHIM_COPY_PERCPU, %al
+  jz percpu_copied
+  mov shim_base + SHIM_HEADER_THIS_CPU_OFF(%rip), %rdx
+  mov %gs:(%rdx), %rdx
+  mov %rdx, SHIM_RECORD_PERCPU(%rbx)
+percpu_copied:
   test $SHIM_COPY_IDS, %al
   jz ids_copied
   mov SHIM_RECORD_TASK(%rbx), %rdx
@@ -473,14 +487,19 @@ copy_more:
 ids_copied:
   testb $SHIM_COPY_REGISTERS, SHIM_LIST_COPIES(%rsi)
   jz registers_copied
-  cmpl $0, 8 + FRAME_CS(%rsp) /* above the saved rsi */
-  jne frame_complete
-  complete_frame 8
-frame_complete:
+  testb $BARE_MARK, 8 + BARE_RFLAGS(%rsp) /* above the saved rsi, as all of these */
+  jnz flags_of_jump
+  mov 8 + FRAME_RFLAGS(%rsp), %rax
+  mov 8 + FRAME_RSP(%rsp), %rdx
+  jmp flags_found
+flags_of_jump:
+  mov 8 + BARE_RFLAGS(%rsp), %rax
+  lea 8 + BARE_RSP(%rsp), %rdx
+flags_found:
+  mov %rax, SHIM_RECORD_RFLAGS(%rbx)
+  mov %rdx, SHIM_RECORD_REGS + 8 * 4(%rbx)
   mov %cr3, %rax
   mov %rax, SHIM_RECORD_CR3(%rbx)
-  mov 8 + FRAME_RFLAGS(%rsp), %rax
-  mov %rax, SHIM_RECORD_RFLAGS(%rbx)
   mov %cs, %eax /* kernel mode has one cs, and an int3 in it leaves ss alone */
   mov %eax, SHIM_RECORD_CS(%rbx)
   mov %ss, %eax
@@ -493,8 +512,6 @@ frame_complete:
   mov %rax, SHIM_RECORD_REGS + 8 * 2(%rbx)
   mov 8 + SAVED_RBX(%rsp), %rax
   mov %rax, SHIM_RECORD_REGS + 8 * 3(%rbx)
-  mov 8 + FRAME_RSP(%rsp), %rax
-  mov %rax, SHIM_RECORD_REGS + 8 * 4(%rbx)
   mov %rbp, SHIM_RECORD_REGS + 8 * 5(%rbx)
   mov (%rsp), %rax
   mov %rax, SHIM_RECORD_REGS + 8 * 6(%rbx)
@@ -526,7 +543,7 @@ registers_copied:
   xor %r14d, %r14d
   cmpq $0, SHIM_RECORD_TASK(%rbx)
   setns %r14b
-  mov shim_base + SHIM_HEADER_FETCH(%rip), %r8
+  lea shim_base + SHIM_FETCH_AT(%rip), %r8
   movzwl SHIM_LIST_RUNS(%rsi), %edi
   add %rbx, %rdi
   movzwl SHIM_LIST_ENTRIES(%rsi), %eax
@@ -628,8 +645,7 @@ unwanted:
   restore_fetchers
   incq SHIM_RING_UNWANTED(%rcx)
   movb $0, SHIM_RING_BUSY(%rcx)
-  pop %rsi
-  jmp resume
+  jmp leave_ring
 
 load_stack:
   mov SHIM_RECORD_TASK(%rbx), %rdx
@@ -756,8 +772,9 @@ no_room:
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp resume
 no_ring:
-  pop %rsi
-  jmp no_room
+  mov DATA, %rbx
+  lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
+  jmp leave_ring
 
 /* Where an entry is disabled the int3 may be the guest's own, or not there any more since this trap
  * began: then no handler would know it, and what stands there now is what is to run. The kernel has

@@ -194,7 +194,8 @@ class SignalHandler {
 
 /// Where the test puts the parts of the region. The table's size is no power of two.
 constexpr std::uint32_t kEntries = 24'999;
-constexpr std::size_t kTable = SHIM_CODE_SIZE, kSlots = kTable + 0x32000, kData = kSlots + 0x1000;
+constexpr std::size_t kTable = SHIM_FETCH_AT + SHIM_PAGE, kSlots = kTable + 0x32000,
+                      kData = kSlots + 0x1000;
 constexpr std::size_t kRings = kData + SHIM_DATA_SIZE, kCpus = 2;
 constexpr std::uint64_t kMost = 3;  // records of a ring, less one
 constexpr std::size_t kRecordBytes = 256;
@@ -242,6 +243,9 @@ class ShimCode : public testing::Test {
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
     ASSERT_EQ(replace_all({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90}), 2u);
     replace({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90});
+    // Bit 1 of cs is set in user mode. That of the second byte is not, and of the flags it is IF.
+    ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 40, 2}, {0xf6, 0x44, 0x24, 41, 2}), 2u);
+    ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 48, 2}, {0xf6, 0x44, 0x24, 49, 2}), 1u);
     replace({0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xcc});
     rings = {};
     add_entry(kAddress);
@@ -464,8 +468,7 @@ class RecordingShim : public ShimCode {
     header().rings = kCpus;
     header().ring_controls = address_of(region_ + kRings);
     header().current = static_cast<std::int32_t>(address_of(number_ + 2));  // no task
-    header().fetch = address_of(region_ + kSlots + 0x400);
-    set_copies(SHIM_COPY_IDS | SHIM_COPY_REGISTERS);
+    set_copies(SHIM_COPY_IDS | SHIM_COPY_REGISTERS | SHIM_COPY_PERCPU);
     std::ranges::fill(facts().lists, address_of(&header().full_list));
     for (unsigned n = 0; n < 2 * kCpus; ++n) {
       ring(n).most = kMost;
@@ -487,7 +490,7 @@ class RecordingShim : public ShimCode {
   const shim_record& record(unsigned n, std::uint64_t number) {
     return *reinterpret_cast<const shim_record*>(ring(n).data + number * kRecordBytes);
   }
-  shim_fetch& facts() { return *reinterpret_cast<shim_fetch*>(region_ + kSlots + 0x400); }
+  shim_fetch& facts() { return *reinterpret_cast<shim_fetch*>(region_ + SHIM_FETCH_AT); }
   void set_copies(unsigned copies) {
     header().full_list = {.copies = static_cast<std::uint8_t>(copies),
                           .task_checks = 0,
@@ -566,7 +569,7 @@ TEST_F(RecordingShim, CopiesTheNameAndNothingElseWhereTheListSaysSo) {
       EXPECT_EQ(ring(2).head, 1u);
       EXPECT_EQ(seen.head, 0u);
       EXPECT_EQ(seen.address, kAddress);
-      EXPECT_EQ(seen.percpu, percpu_);
+      EXPECT_EQ(seen.percpu, 0xeeee'eeee'eeee'eeee);
       EXPECT_EQ(seen.task, tasks.address());
       EXPECT_EQ(std::memcmp(seen.comm, "0123456789abcdef", 16), 0);
       const bool has_ids = copies == SHIM_COPY_IDS, has_registers = copies == SHIM_COPY_REGISTERS;

@@ -53,7 +53,7 @@ void TrapDispatcher::on_stop(const vmm::Trap& trap, unsigned vcpu, std::uint32_t
 }
 
 std::optional<std::uint32_t> TrapDispatcher::cpu_of(const vmm::Trap& trap) const {
-  const auto cpu = kernel_.cpu_of(trap.percpu_base);
+  const auto cpu = trap.cpu ? trap.cpu : kernel_.cpu_of(trap.percpu_base);
   return cpu && *cpu < contexts_.size() ? cpu : std::nullopt;
 }
 

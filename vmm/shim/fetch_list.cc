@@ -83,9 +83,9 @@ std::uint16_t FetchList::source_of(std::size_t load) const {
 
 shim_list FetchList::head() const {
   const bool has_entries = copies_memory() || !checks_.empty();
-  const unsigned copies = (copies_.ids ? SHIM_COPY_IDS : 0) |
-                          (copies_.registers ? SHIM_COPY_REGISTERS : 0) |
-                          (has_entries ? SHIM_COPY_RUNS : 0);
+  const unsigned copies =
+      (copies_.ids ? SHIM_COPY_IDS : 0) | (copies_.registers ? SHIM_COPY_REGISTERS : 0) |
+      (copies_percpu() ? SHIM_COPY_PERCPU : 0) | (has_entries ? SHIM_COPY_RUNS : 0);
   return {.copies = static_cast<std::uint8_t>(copies),
           .task_checks = static_cast<std::uint8_t>(task_checks_.size()),
           .runs = static_cast<std::uint16_t>(runs_at()),

@@ -6,6 +6,7 @@
 // records. Pure. Fire context: RecordedRuns yes, all else no.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -110,6 +111,11 @@ class FetchList {
   std::optional<std::size_t> add(const FetchLoad& load);
   std::span<const FetchLoad> loads() const { return loads_; }
   bool copies_memory() const { return !loads_.empty() || has_stack_; }
+  /// With registers, and where an address is counted from it.
+  bool copies_percpu() const {
+    return copies_.registers ||
+           std::ranges::find(loads_, FetchLoad::kPerCpuBase, &FetchLoad::source) != loads_.end();
+  }
   /// Judged once the loads so far are done. False where there is no room for it.
   bool add_check(const FetchCheck& check);
   bool add_check(const TaskCheck& check);

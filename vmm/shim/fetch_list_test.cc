@@ -54,7 +54,10 @@ TEST(FetchList, WithoutRegistersRunsTakeTheirPlace) {
   EXPECT_EQ(list.head().copies, SHIM_COPY_IDS | SHIM_COPY_RUNS);
   EXPECT_EQ(list.head().runs, 72);
   EXPECT_EQ(FetchList({.registers = false, .ids = false}).head().copies, 0);
-  EXPECT_EQ(FetchList().head().copies, SHIM_COPY_IDS | SHIM_COPY_REGISTERS);
+  EXPECT_EQ(FetchList().head().copies, SHIM_COPY_IDS | SHIM_COPY_REGISTERS | SHIM_COPY_PERCPU);
+  FetchList clock({.registers = false, .ids = false});
+  clock.add({.source = FetchLoad::kPerCpuBase, .words = 1});
+  EXPECT_EQ(clock.head().copies, SHIM_COPY_PERCPU | SHIM_COPY_RUNS);
 }
 
 TEST(FetchList, ChecksOfTheTaskStandBeforeAllElse) {

@@ -51,12 +51,16 @@ shim_record copy_of(std::span<const std::byte> record, const FetchList& list) {
 }
 
 /// Without runs. In a trap of ours GS is the per-cpu base, as in all of kernel mode.
-Trap trap_of(const shim_record& record, const FetchList& list) {
-  Trap trap{GuestVirt(record.address), record.tsc, GuestVirt(record.percpu), Registers(),
-            task_of(record, list.copies().ids)};
+Trap trap_of(const shim_record& record, const FetchList& list, std::size_t ring) {
+  Trap trap{GuestVirt(record.address),
+            record.tsc,
+            GuestVirt(list.copies_percpu() ? record.percpu : 0),
+            Registers(),
+            task_of(record, list.copies().ids),
+            static_cast<std::uint32_t>(ring / 2)};
   if (list.copies().registers) trap.registers = registers_of(record);
   trap.registers.rip = record.address;
-  trap.registers.gs_base = record.percpu;
+  trap.registers.gs_base = trap.percpu_base.raw();
   return trap;
 }
 
@@ -180,7 +184,7 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
           table_.list_at(GuestVirt(load_at<std::uint64_t>(record, SHIM_RECORD_ADDRESS)));
       if (head == one.tail + n && number) {
         const FetchList& list = lists_[*number];
-        out[taken] = trap_of(copy_of(record, list), list);
+        out[taken] = trap_of(copy_of(record, list), list, ring);
         if (list.copies_memory()) keep_runs(out[taken], list, record, runs[taken]);
         ++taken;
       } else {

@@ -66,7 +66,7 @@ Result<void> Shim::write_lists(shim_fetch fetch, std::span<const FetchList> list
     fetch.lists[++n] = base_.wrapping_add(at).raw();
   }
   if (presence_.state() != ShimState::There ||
-      !region_.write(layout_.fetch, std::as_bytes(std::span(&fetch, 1)))) {
+      !region_.write(SHIM_FETCH_AT, std::as_bytes(std::span(&fetch, 1)))) {
     return region_gone();
   }
   return {};

@@ -77,7 +77,6 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   header.rings = layout.ring_count;
   if (layout.ring_count != 0) {
     header.ring_controls = home.wrapping_add(layout.rings).raw();
-    header.fetch = home.wrapping_add(layout.fetch).raw();
     header.full_list = FetchList().head();
     header.trap_points = layout.expected_points;
   }

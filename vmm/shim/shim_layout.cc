@@ -40,12 +40,9 @@ std::uint64_t room_for_rings(std::uint64_t bytes, RingWants rings) {
   return round_down(room, kShimSmallPage);
 }
 
-/// Gives the table what is left before the slots. Where there are rings, struct shim_fetch lies
-/// there.
+/// Gives the table what is left before the slots.
 void fill_table(ShimLayout& layout) {
-  std::uint64_t end = layout.slots;
-  if (layout.ring_count != 0) end = layout.fetch = layout.slots - kFetchBytes;
-  layout.table_entries = static_cast<std::uint32_t>((end - layout.table) / kEntryBytes);
+  layout.table_entries = static_cast<std::uint32_t>((layout.slots - layout.table) / kEntryBytes);
 }
 
 ShimLayout large_layout(GuestPhys place, RingWants rings) {
@@ -78,8 +75,8 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size, RingWants rings) {
     if (layout.ring_count != 0) data_bytes += room;
   }
   const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - data_bytes;
-  layout.table = SHIM_CODE_SIZE;
-  layout.slots = layout.table + round_down(room / 2, kShimSmallPage);
+  layout.table = SHIM_FETCH_AT + (layout.ring_count != 0 ? kFetchBytes : 0);
+  layout.slots = SHIM_CODE_SIZE + round_down(room / 2, kShimSmallPage);
   layout.data = layout.bytes - data_bytes;
   fill_table(layout);
   layout.slots_bytes = layout.data - layout.slots;

@@ -69,8 +69,7 @@ struct ShimLayout {
   std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
   std::uint32_t table_entries = 0;
   std::uint64_t slots_bytes = 0;
-  std::uint64_t fetch = 0;  // offset of struct shim_fetch, behind the table, if there are rings
-  std::uint64_t rings = 0;  // offset of the first struct shim_ring, in the data part
+  std::uint64_t rings = 0;            // offset of the first struct shim_ring, in the data part
   std::uint32_t ring_count = 0;       // one for each CPU; 0: there are none
   std::uint64_t ring_room = 0;        // bytes, for the records of a CPU's two rings
   std::uint32_t expected_points = 0;  // RingWants::trap_points, where there are rings

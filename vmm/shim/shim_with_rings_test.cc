@@ -105,18 +105,17 @@ TEST(ShimLayoutWithRings, RingsTakeAllThatFewTrapPointsLeave) {
   EXPECT_LE(large->ring_room, 2 * kMiB);
 }
 
-TEST(ShimLayoutWithRings, HasRoomForWhatTheGuestFetchesBehindTheTable) {
+TEST(ShimLayoutWithRings, HasRoomForWhatTheGuestFetchesBeforeTheTable) {
   for (const GuestMemory::Extent place : {kLow,
                                           GuestMemory::Extent{GuestPhys(0x21000), 160 << 10},
                                           GuestMemory::Extent{GuestPhys(0x21000), 3 * kMiB},
                                           {kPlace, 16 * kMiB}}) {
-    const auto with = layout_shim(place, {2}), without = layout_shim(place);
-    ASSERT_TRUE(with && without && with->ring_count == 2);
-    EXPECT_EQ(with->fetch % 8, 0u);
-    EXPECT_GE(with->fetch, with->table + 8 * std::uint64_t{with->table_entries});
-    EXPECT_LE(with->fetch + sizeof(shim_fetch), with->slots);
+    const auto with = layout_shim(place, {2});
+    ASSERT_TRUE(with && with->ring_count == 2);
+    EXPECT_EQ(with->table % 8, 0u);
+    EXPECT_GE(with->table, SHIM_FETCH_AT + sizeof(shim_fetch));
+    EXPECT_LE(with->table + 8 * std::uint64_t{with->table_entries}, with->slots);
     EXPECT_GT(with->table_entries, 0u);
-    EXPECT_EQ(without->fetch, 0u);
   }
 }
 
@@ -150,15 +149,15 @@ TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
   ASSERT_TRUE((*shim)->set_fetch_lists(facts, {first, second}));
 
   shim_fetch fetch{};
-  ASSERT_TRUE(
-      guest.memory().read(physical(header.fetch), std::as_writable_bytes(std::span(&fetch, 1))));
+  ASSERT_TRUE(guest.memory().read(kLow.base.wrapping_add(SHIM_FETCH_AT),
+                                  std::as_writable_bytes(std::span(&fetch, 1))));
   EXPECT_EQ(fetch.root, 0x3000u);
   EXPECT_EQ(fetch.direct_map, 0xffff888000000000u);
   EXPECT_EQ(fetch.ram_count, 1u);
   for (const unsigned n : {0U, 3U, SHIM_LISTS - 1}) {
     EXPECT_EQ(fetch.lists[n], header.base + SHIM_HEADER_FULL_LIST) << "the default one";
   }
-  EXPECT_EQ(header.full_list.copies, SHIM_COPY_IDS | SHIM_COPY_REGISTERS);
+  EXPECT_EQ(header.full_list.copies, FetchList().head().copies);
   for (unsigned n = 1; n <= 2; ++n) {
     std::array<shim_load, 2> loads{};
     ASSERT_TRUE(guest.memory().read(physical(fetch.lists[n] + SHIM_LIST_SIZE),

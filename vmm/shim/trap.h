@@ -34,11 +34,12 @@ struct TrappedTask {
 struct Trap {
   GuestVirt address;      // of the int3 or jump: a trap point that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
-  GuestVirt percpu_base;  // the guest's word: compare before use
+  GuestVirt percpu_base;  // the guest's word: compare before use; 0 if it was not recorded
   Registers registers;    // as they were before it, or 0 if not recorded; rip is `address`
-  std::optional<TrappedTask> task = std::nullopt;  // empty: not known
-  const FetchList* list = nullptr;                 // of a recorded trap: what was copied
-  std::span<const std::byte> runs{};               // and the copies, as RecordedRuns takes them
+  std::optional<TrappedTask> task = std::nullopt;   // empty: not known
+  std::optional<std::uint32_t> cpu = std::nullopt;  // whose ring had it; empty: it waits
+  const FetchList* list = nullptr;                  // of a recorded trap: what was copied
+  std::span<const std::byte> runs{};                // and the copies, as RecordedRuns takes them
 };
 
 /// Takes every trap, on a thread that polls or on that of the vCPU.
