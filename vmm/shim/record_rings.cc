@@ -182,7 +182,8 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
       const auto head = load_at<std::uint64_t>(record, SHIM_RECORD_HEAD);
       const auto number =
           table_.list_at(GuestVirt(load_at<std::uint64_t>(record, SHIM_RECORD_ADDRESS)));
-      if (head == one.tail + n && number) {
+      // The guest may name any trap point, also one that waits.
+      if (head == one.tail + n && number && has_room_for(*number)) {
         const FetchList& list = lists_[*number];
         out[taken] = trap_of(copy_of(record, list), list, ring);
         if (list.copies_memory()) keep_runs(out[taken], list, record, runs[taken]);

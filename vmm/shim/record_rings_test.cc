@@ -295,6 +295,10 @@ TEST_P(Rings, HaveTheSmallestRecordsWhereNoListCopiesRegisters) {
   ASSERT_TRUE(out[1].task->ids);
   EXPECT_EQ(out[1].task->ids->tgid, 100);
   EXPECT_TRUE(std::ranges::equal(out[1].runs, run));
+  plain_.record_without_registers(0, record_of(1300, kSecondText));
+  ASSERT_TRUE(rings_.look());
+  EXPECT_EQ(rings_.take(0, out, runs), 0u) << "that one waits, and its list would not fit";
+  EXPECT_EQ(rings_.counters().rejected, 1u);
   ASSERT_TRUE(rings_.set_lists({name}, true));
   EXPECT_TRUE(rings_.has_room_for(0));
   EXPECT_EQ(rings_.capacity(), capacity_);
