@@ -95,6 +95,7 @@
  * Between the loads there may be checks (struct shim_check), which compare a word of the record
  * with a constant. Where one does not hold, the trap is not recorded: no predicate would be true.
  * None is judged if the task is not known, or once a load has failed or its base was not aligned.
+ * None compares what an entry with a struct shim_index has copied, since that number may be any.
  * Those that compare 8 bytes of the task come first, and are judged before the guest looks for a
  * ring: then a trap whose predicate is false costs the least.
  *
@@ -179,6 +180,7 @@
 #define SHIM_HEADER_RING_CONTROLS 136
 #define SHIM_HEADER_START_TIME 144
 #define SHIM_HEADER_FULL_LIST 152
+#define SHIM_HEADER_LEAST_LIST 160
 #define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -311,9 +313,10 @@ struct shim_header {
   uint64_t ring_controls; /* host: address of the first struct shim_ring */
   uint32_t start_time;    /* host: as pid and tgid, of when it was forked */
   uint32_t padding;
-  struct shim_list full_list; /* host: number 0 */
-  uint32_t trap_points;       /* host: for how many the parts were measured; 0: as many as fit */
-  uint32_t unused[7];
+  struct shim_list full_list;  /* host: number 0 */
+  struct shim_list least_list; /* host: of numbers that no trap point has; copies nothing */
+  uint32_t trap_points;        /* host: for how many the parts were measured; 0: as many as fit */
+  uint32_t unused[5];
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */
@@ -431,7 +434,8 @@ struct shim_ring_words {
   uint64_t dropped;  /* guest: traps that found it full */
   uint64_t busy;     /* guest: 1 while it writes a record */
   uint64_t late;     /* guest: traps that found `active` 0 */
-  uint64_t unwanted; /* guest: traps whose list had a check that did not hold */
+  uint64_t unwanted; /* guest: traps whose list had a check that did not hold; of checks of the
+                        task also those that found `active` 0 */
   uint64_t guest_line[3];
   uint64_t tail;         /* host: how many records it has copied */
   uint64_t most;         /* host: how many fit, less one; they are a power of two */
@@ -539,6 +543,8 @@ static_assert(offsetof(struct shim_record, ss) == SHIM_RECORD_SS, "shim.S writes
 static_assert(offsetof(struct shim_record, regs) == SHIM_RECORD_REGS, "shim.S writes it");
 static_assert(sizeof(struct shim_record) == SHIM_RECORD_RUNS, "runs follow");
 static_assert(SHIM_RECORD_CR3 <= SHIM_RECORD_SIZE, "the least record fits");
+static_assert(offsetof(struct shim_header, least_list) == SHIM_HEADER_LEAST_LIST,
+              "the host finds it");
 static_assert(offsetof(struct shim_header, full_list) == SHIM_HEADER_FULL_LIST,
               "the host finds it");
 static_assert(offsetof(struct shim_list, copies) == SHIM_LIST_COPIES, "shim.S reads it");

@@ -108,13 +108,13 @@ std::optional<RecordAddress> moved(const Value& value, std::optional<std::uint64
   return address;
 }
 
-/// The load whose value, unsigned and of fewer bytes than an address, the number is.
-std::optional<std::uint16_t> index_of(const Value& number) {
+/// The load that tells the number, which is unsigned and has fewer bytes than an address.
+std::optional<RecordAddress::Index> index_of(const Value& number) {
   const auto* const told = std::get_if<RecordValue>(&number.told);
   const bool is_index = told != nullptr && told->source == RecordValue::Source::Load &&
                         !told->is_signed && told->bytes < sizeof(std::uint64_t) &&
                         told->mask == UINT64_MAX && number.shifted == 0;
-  return is_index ? std::optional(told->number) : std::nullopt;
+  return is_index ? std::optional(RecordAddress::Index{told->number, told->bytes}) : std::nullopt;
 }
 
 /// Its distance grows by a number.
@@ -381,7 +381,12 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
     case Opcode::Mul:
     case Opcode::Sll: {
       const auto value = folded(in.op(), r1, r2);
-      Value result = value ? Value::of(*value) : shifted(in.op(), r1, r2.constant());
+      Value result;
+      if (value) {
+        result = Value::of(*value);
+      } else if (in.op() == Opcode::Sll) {
+        result = shifted(in.op(), r1, r2.constant());
+      }
       result.most = largest_of(in.op(), r1, r2);
       return known.set(in.rd(), result);
     }
@@ -763,7 +768,7 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
   std::vector<std::uint16_t> numbers;
   for (RecordLoad load : other.loads) {
     if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
-    if (load.at.index) load.at.index = numbers[*load.at.index];
+    if (load.at.index) load.at.index->load = numbers[load.at.index->load];
     numbers.push_back(add(load));
   }
   if (!obstacle) obstacle = other.obstacle;

@@ -35,9 +35,16 @@ struct RecordAddress {
   };
   Base base = Base::Constant;
   std::uint16_t number = 0;
-  std::int64_t offset = 0;                            // bytes
-  std::uint32_t room = 0;                             // the address may be as many bytes further on
-  std::optional<std::uint16_t> index = std::nullopt;  // it is, by the unsigned value of this load
+  std::int64_t offset = 0;  // bytes
+  std::uint32_t room = 0;   // the address may be as many bytes further on
+  /// It is further on by the lowest bytes of what a load copies, which are an unsigned number.
+  struct Index {
+    std::uint16_t load = 0;
+    std::uint8_t bytes = 0;
+
+    bool operator==(const Index&) const = default;
+  };
+  std::optional<Index> index = std::nullopt;
 
   static constexpr std::uint32_t kMostRoom = 4096;  // a record has no more
 

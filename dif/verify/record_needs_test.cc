@@ -207,10 +207,10 @@ TEST(RecordNeeds, ANumberOfAnySizeMayBeAddedThatALoadTells) {
                       byte = encode(Opcode::Ldub, 3, 0, 3);
   const RecordNeeds needs = needs_of(made(encode(Opcode::Lduh, 1, 0, 3), {at_sum, ahead, byte}));
   EXPECT_FALSE(needs.obstacle);
-  EXPECT_EQ(needs.loads,
-            (std::vector<RecordLoad>{kernel_load(Base::Argument, 0, 0, 8),
-                                     kernel_load(Base::Argument, 0, 12, 2),
-                                     {{Base::Load, 0, 12, 0, std::uint16_t{1}}, 1, false}}));
+  EXPECT_EQ(needs.loads, (std::vector<RecordLoad>{
+                             kernel_load(Base::Argument, 0, 0, 8),
+                             kernel_load(Base::Argument, 0, 12, 2),
+                             {{Base::Load, 0, 12, 0, RecordAddress::Index{1, 2}}, 1, false}}));
   EXPECT_TRUE(is_deferred(made(encode(Opcode::Lduw, 1, 0, 3), {at_sum, byte})));
   for (const Opcode other : {Opcode::Ldsh, Opcode::Ldsw, Opcode::Ldx}) {
     EXPECT_FALSE(is_deferred(made(encode(other, 1, 0, 3), {at_sum, byte})));
@@ -221,7 +221,19 @@ TEST(RecordNeeds, ANumberOfAnySizeMayBeAddedThatALoadTells) {
   both.add(kernel_load(Base::Task, 0, 8, 8));
   both |= needs;
   EXPECT_EQ(both.loads[3].at.number, 1);
-  EXPECT_EQ(both.loads[3].at.index, 2);
+  EXPECT_EQ(both.loads[3].at.index, (RecordAddress::Index{2, 2}));
+  // Narrowed: (uint16_t)arg0->number.
+  Difo narrow = made(encode(Opcode::Lduw, 1, 0, 3),
+                     {encode_indexed(Opcode::Setx, 1, 5), encode(Opcode::Sll, 3, 5, 3),
+                      encode(Opcode::Srl, 3, 5, 3), at_sum, byte});
+  narrow.integers = {12, 48};
+  EXPECT_EQ(needs_of(narrow).loads.back().at.index, (RecordAddress::Index{1, 2}));
+  // A product is no second half of a narrowing.
+  Difo product = made(encode(Opcode::Lduw, 1, 0, 3),
+                      {encode_indexed(Opcode::Setx, 1, 5), encode(Opcode::Sll, 3, 5, 3),
+                       encode(Opcode::Mul, 3, 5, 3), at_sum, byte});
+  product.integers = {12, 48};
+  EXPECT_FALSE(is_deferred(product));
 }
 
 TEST(RecordNeeds, NoPointerIsKnownThatLiesAtAnUnknownPlace) {

@@ -156,8 +156,9 @@ class RecordingGuest {
   bool add_trap_point(vmm::FetchList list) {
     const auto bucket = table_.insert(kRecordedAt, region.layout().slots);
     EXPECT_TRUE(bucket && *bucket && table_.publish(**bucket));
-    if (list.is_default()) return false;
-    EXPECT_TRUE(table_.set_recording(std::array{kRecordedAt}, 1));
+    const bool has_list = !list.is_default();
+    EXPECT_TRUE(table_.set_recording(std::array{kRecordedAt}, has_list ? 1 : 0));
+    if (!has_list) return false;
     EXPECT_TRUE(rings.set_lists({std::move(list)}));
     region.record_shift = static_cast<unsigned>(std::countr_zero(region.ring(0).record_bytes));
     return true;

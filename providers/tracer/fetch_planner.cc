@@ -46,6 +46,24 @@ struct Start {
   std::int64_t offset = 0;   // bytes
   std::optional<FetchLoad::Index> index = std::nullopt;
 };
+/// By a load: the word of the record that has its first byte, and where that was copied from.
+struct Copied {
+  std::uint16_t word = 0;
+  Start start;
+
+  /// Which byte of the word that is, if the address that it is counted from is a word's; empty: it
+  /// is not known.
+  std::optional<unsigned> first_byte() const {
+    if (start.index) return std::nullopt;
+    return static_cast<unsigned>(start.offset) % kPointerBytes;
+  }
+  /// Whether so many bytes lie in the word.
+  bool has(unsigned bytes) const {
+    const auto first = first_byte();
+    return first && *first + bytes <= kPointerBytes;
+  }
+};
+
 /// The words that a TrapFilter works out, as far as they are addresses that a record has.
 using FilterWords = std::array<std::optional<Start>, dif::kMaxProbeArguments>;
 
@@ -96,9 +114,9 @@ class Planned {
   const KernelOffsets& kernel_;
 };
 
-/// The looks of a provider's code. `words`: the first word that each load copies, as a source.
+/// The looks of a provider's code. `copied`: by each of its loads.
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
-                  std::vector<std::uint16_t>& words);
+                  std::vector<Copied>& copied);
 
 /// An argument's value.
 Obstacle add_value(Planned& planned, const ArgumentSource& source,
@@ -108,8 +126,8 @@ Obstacle add_value(Planned& planned, const ArgumentSource& source,
   }
   const auto [computed, n] = source.computation();
   if (computed == nullptr) return std::nullopt;
-  std::vector<std::uint16_t> words;
-  return add_code(planned, computed->recorded(n).code, filter_words, words);
+  std::vector<Copied> copied;
+  return add_code(planned, computed->recorded(n).code, filter_words, copied);
 }
 
 Obstacle add_arguments(Planned& planned, const Passed& passed, const dif::RecordNeeds& needs) {
@@ -167,8 +185,7 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_
 /// An address that is counted from what `loads` have copied, or from an argument. Empty where the
 /// record does not have it.
 std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
-                              std::span<const RecordLoad> loads,
-                              std::span<const std::uint16_t> words);
+                              std::span<const RecordLoad> loads, std::span<const Copied> copied);
 
 /// An argument, to count addresses from.
 std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
@@ -184,25 +201,24 @@ std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
   const auto [computed, n] = source.computation();
   if (computed == nullptr) return std::nullopt;
   const RecordedArgument argument = computed->recorded(n);
-  std::vector<std::uint16_t> words;
-  const auto why = add_code(planned, argument.code, filter_words, words);
+  std::vector<Copied> copied;
+  const auto why = add_code(planned, argument.code, filter_words, copied);
   if (why || !argument.address) return std::nullopt;
   return start_of(planned, {argument.code.plan, filter_words}, *argument.address,
-                  argument.code.needs.loads, words);
+                  argument.code.needs.loads, copied);
 }
 
-/// A number that a load copies into `word`; empty where it may lie in two words.
-std::optional<FetchLoad::Index> index_in(const RecordLoad& load, std::uint16_t word) {
-  const auto first = static_cast<unsigned>(load.at.offset) % kPointerBytes;
-  if (load.at.index || first + load.bytes > kPointerBytes) return std::nullopt;
+/// The lowest bytes of what a load has copied; empty where they may lie in two words.
+std::optional<FetchLoad::Index> index_in(const Copied& copied, unsigned bytes) {
+  if (!copied.has(bytes)) return std::nullopt;
   constexpr unsigned kBits = 64;
-  return FetchLoad::Index{word, static_cast<std::uint8_t>(kBits - 8 * (first + load.bytes)),
-                          static_cast<std::uint8_t>(kBits - 8 * load.bytes)};
+  return FetchLoad::Index{copied.word,
+                          static_cast<std::uint8_t>(kBits - 8 * (*copied.first_byte() + bytes)),
+                          static_cast<std::uint8_t>(kBits - 8 * bytes)};
 }
 
 std::optional<Start> start_of(Planned& planned, const Passed& passed, const RecordAddress& at,
-                              std::span<const RecordLoad> loads,
-                              std::span<const std::uint16_t> words) {
+                              std::span<const RecordLoad> loads, std::span<const Copied> copied) {
   using Base = RecordAddress::Base;
   if (at.room != 0) return std::nullopt;
   std::optional<Start> start;
@@ -216,28 +232,26 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
     case Base::Load: {
       // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to
       // a fault.
-      const RecordLoad& load = loads[at.number];
-      const bool is_pointer = load.bytes == kPointerBytes && !load.at.index &&
-                              load.at.offset % std::int64_t{kPointerBytes} == 0;
-      if (is_pointer) start = Start{words[at.number]};
+      const Copied& pointer = copied[at.number];
+      const bool is_pointer = loads[at.number].bytes == kPointerBytes && pointer.first_byte() == 0U;
+      if (is_pointer) start = Start{pointer.word};
       break;
     }
   }
   if (!start) return std::nullopt;
   start->offset += at.offset;
   if (!at.index) return start;
-  const auto index = index_in(loads[*at.index], words[*at.index]);
+  const auto index = index_in(copied[at.index->load], at.index->bytes);
   if (start->index || !index) return std::nullopt;
   start->index = index;
   return start;
 }
 
-/// `words`: the first word that each load copies, as a source.
 Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const RecordLoad> loads,
-                   std::vector<std::uint16_t>& words) {
+                   std::vector<Copied>& copied) {
   using Base = RecordAddress::Base;
   for (const RecordLoad& load : loads) {
-    const auto start = start_of(planned, passed, load.at, loads, words);
+    const auto start = start_of(planned, passed, load.at, loads, copied);
     if (!start && load.at.base == Base::Argument) {
       return fmt::format("arg{} is no address that a record has", load.at.number);
     }
@@ -248,25 +262,25 @@ Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const Recor
     const auto value = planned.add(*start, load.bytes,
                                    is_aligned ? Alignment::Word : Alignment::None, load.is_users);
     if (!value) return kTooMuch;
-    words.push_back(*value);
+    copied.push_back({*value, *start});
   }
   return std::nullopt;
 }
 
 Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
-                   bool at_function_edge, std::vector<std::uint16_t>& words) {
+                   bool at_function_edge, std::vector<Copied>& copied) {
   Obstacle why = needs.obstacle;
   if (!why) why = add_arguments(planned, passed, needs);
   for (const dif::Builtin variable : needs.variables) {
     if (!why) why = add_variable(planned, variable, at_function_edge);
   }
   if (!why && needs.stack) why = planned.add_stack();
-  return why ? why : add_loads(planned, passed, needs.loads, words);
+  return why ? why : add_loads(planned, passed, needs.loads, copied);
 }
 
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
-                  std::vector<std::uint16_t>& words) {
-  return add_needs(planned, {code.plan, filter_words}, code.needs, false, words);
+                  std::vector<Copied>& copied) {
+  return add_needs(planned, {code.plan, filter_words}, code.needs, false, copied);
 }
 
 Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& filter_words) {
@@ -274,13 +288,13 @@ Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& fil
   Obstacle why;
   for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
     const RecordedCode& code = recorded.codes[n];
-    std::vector<std::uint16_t> words;
-    why = add_code(planned, code, filter_words, words);
+    std::vector<Copied> copied;
+    why = add_code(planned, code, filter_words, copied);
     for (std::size_t word = 0; !why && word < filter_words.size(); ++word) {
       const auto& [of, address] = recorded.words.at(word);
       if (of != n || !address) continue;
       filter_words.at(word) =
-          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, words);
+          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, copied);
     }
   }
   return why;
@@ -294,10 +308,10 @@ Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
   if (!why && binding->number != kNoNumber) {
     why = add_value(planned, binding->plan->system_call_number, filter_words);
   }
-  std::vector<std::uint16_t> words;
+  std::vector<Copied> copied;
   return why ? why
              : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
-                         words);
+                         copied);
 }
 
 /// Some bytes of a word of the record.
@@ -414,8 +428,8 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
   const Passed passed{plan, no_filter};
   Obstacle why = add_arguments(planned, passed, {.arguments = needs.predicate_arguments});
   const auto loads = std::span(needs.loads).first(needs.predicate_loads);
-  std::vector<std::uint16_t> words;
-  if (!why) why = add_loads(planned, passed, loads, words);
+  std::vector<Copied> copied;
+  if (!why) why = add_loads(planned, passed, loads, copied);
   if (why) return why;
   for (const RecordCheck& check : needs.later_checks) {
     std::optional<Place> place = place_in_task(check.value);
@@ -426,9 +440,12 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
       if (word) place = Place{*word, 0, source.bytes(), source.is_signed()};
     } else if (check.value.source == RecordValue::Source::Load) {
       CHECK(n < loads.size());
-      const unsigned first = static_cast<unsigned>(loads[n].at.offset) % kPointerBytes;
-      const bool is_in_word = !loads[n].at.index && first + loads[n].bytes <= kPointerBytes;
-      if (is_in_word) place = Place{words[n], first, loads[n].bytes, check.value.is_signed};
+      // Elsewhere the guest would compare other bytes. It judges nothing if the address that they
+      // are counted from is no word's.
+      if (copied[n].has(loads[n].bytes)) {
+        place =
+            Place{copied[n].word, *copied[n].first_byte(), loads[n].bytes, check.value.is_signed};
+      }
     }
     if (place) place = narrowed(*place, check.value);
     if (place) planned.add_check(check_at(*place, check));

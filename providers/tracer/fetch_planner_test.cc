@@ -301,10 +301,10 @@ TEST_F(Planner, WhatIsNotAlignedMayReachIntoTheNextWord) {
 }
 
 TEST_F(Planner, ANumberInAWordMayBeAddedToAnAddress) {
-  const auto behind = [](std::int64_t number_at, std::uint32_t bytes) {
+  const auto behind = [](std::int64_t number_at, std::uint8_t bytes) {
     return loading({{{Base::Argument, 0, 0xc8}, 8, false},
                     {{Base::Argument, 0, number_at}, bytes, false},
-                    {{Base::Load, 0, 9, 0, std::uint16_t{1}}, 1, false}});
+                    {{Base::Load, 0, 9, 0, RecordAddress::Index{1, bytes}}, 1, false}});
   };
   EXPECT_FALSE(add(behind(0xb4, 2)));
   const auto number_at = static_cast<std::uint16_t>(kFirstRun + 4);  // behind two words
@@ -320,6 +320,10 @@ TEST_F(Planner, ANumberInAWordMayBeAddedToAnAddress) {
   pointer.loads[2].bytes = 8;
   pointer.loads.push_back({{Base::Load, 2, 0}, 8, false});
   EXPECT_TRUE(add(pointer)) << "nobody knows how that pointer is aligned";
+  RecordNeeds narrow = behind(0xb4, 4);
+  narrow.loads[2].at.index->bytes = 2;
+  EXPECT_FALSE(add(narrow));
+  EXPECT_EQ(list_.loads()[2].index, (FetchLoad::Index{number_at, 16, 48}));
 }
 
 TEST_F(Planner, AnArgumentMayPointAnywhere) {
@@ -443,6 +447,30 @@ TEST_F(Planner, AnArgumentThatIsPartOfARegisterIsCheckedInItsPart) {
   plan.arguments[0] = ArgumentSource::in(&Registers::rdi).narrowed(1, true);
   EXPECT_FALSE(add(needs, plan));
   EXPECT_EQ(checks().size(), 1u) << "it has no more than a byte";
+}
+
+/// An argument that is an address with a distance, as a provider computes it.
+TEST_F(Planner, BytesBehindAnArgumentThatIsComputedAreCheckedWhereTheyLie) {
+  const ArgumentPlan registers = arguments_from({ArgumentSource::in(&Registers::rdi)});
+  Computed computed;
+  ArgumentPlan plan;
+  plan.arguments[0] = ArgumentSource::computed(computed, 0);
+  RecordNeeds needs = loading({{{Base::Argument, 0, 0}, 4, false}});
+  needs.arguments = needs.predicate_arguments = 1;
+  needs.predicate_loads = 1;
+  needs.later_checks = {is_zero({RecordValue::Source::Load, 0, 4, false})};
+
+  computed.answer = {{registers, {.arguments = 1}}, RecordAddress{Base::Argument, 0, 4}};
+  EXPECT_FALSE(add(needs, plan));
+  ASSERT_EQ(checks().size(), 1u);
+  EXPECT_EQ(checks()[0].second.left, 0) << "its upper half";
+  EXPECT_EQ(checks()[0].second.right, 32);
+
+  computed.answer.code.needs = loading({{{Base::Argument, 0, 0xb4}, 2, false}});
+  computed.answer.address = RecordAddress{Base::Argument, 0, 0, 0, RecordAddress::Index{0, 2}};
+  EXPECT_FALSE(add(needs, plan));
+  EXPECT_TRUE(list_.loads().back().index);
+  EXPECT_TRUE(checks().empty()) << "they may lie anywhere in the word";
 }
 
 TEST_F(Planner, NoCheckIsMadeOfWhatNoRecordTells) {

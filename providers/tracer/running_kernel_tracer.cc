@@ -174,7 +174,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
                                        vmm::FetchList& list) const;
   void record(const Wants& wants, GuestClock& clock);
   std::optional<std::uint8_t> number_of(const vmm::FetchList& list) const;
-  Result<std::uint8_t> find_list(GuestVirt at, std::span<const Binding* const> bindings) const;
+  Result<std::uint8_t> find_list(GuestVirt at, std::span<const Binding* const> bindings,
+                                 vmm::FetchList& list) const;
   Result<void> record_added();
   Result<void> record_added(GuestVirt at, std::span<const Binding* const> bindings);
   void await_records() const;
@@ -428,10 +429,11 @@ Result<void> RunningKernelTracer::Trace::record_added() {
   return {};
 }
 
-/// The number of the list by which traps there may be recorded, else why they have to wait.
-Result<std::uint8_t> RunningKernelTracer::Trace::find_list(
-    GuestVirt at, std::span<const Binding* const> bindings) const {
-  vmm::FetchList list;
+/// The number of the list by which traps there may be recorded, else why they have to wait. `list`
+/// becomes what they need.
+Result<std::uint8_t> RunningKernelTracer::Trace::find_list(GuestVirt at,
+                                                           std::span<const Binding* const> bindings,
+                                                           vmm::FetchList& list) const {
   if (const auto why = why_waits(at, bindings, list)) return fail(ErrorCode::Unsupported, *why);
   auto number = number_of(list);
   if (!number && list.drop_checks()) number = number_of(list);
@@ -443,11 +445,12 @@ Result<std::uint8_t> RunningKernelTracer::Trace::find_list(
 
 Result<void> RunningKernelTracer::Trace::record_added(GuestVirt at,
                                                       std::span<const Binding* const> bindings) {
-  const Result<std::uint8_t> number = find_list(at, bindings);
+  vmm::FetchList list;
+  const Result<std::uint8_t> number = find_list(at, bindings, list);
   if (const auto standing = tracer_.table_.recording_at(at)) {
     // Those that fire there go on, so its list stays.
     const bool has_all = *standing == 0 || lists_[*standing - 1].has_all_of_default();
-    if (number && (*number == *standing || (*number == 0 && has_all))) return {};
+    if (number && (*number == *standing || (has_all && !list.copies_memory()))) return {};
     return fail(ErrorCode::Unsupported,
                 fmt::format("a probe whose traps are recorded stands at the place of another one, "
                             "which cannot be: {}",

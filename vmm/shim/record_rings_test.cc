@@ -32,7 +32,8 @@ struct RingHost {
         rings(region, presence, table, plain.layout(), kRingsHome) {
     EXPECT_EQ(plain.layout().ring_count, cpus);
     for (const GuestVirt at : {kText, kSecondText}) {
-      EXPECT_TRUE(table.insert(at, plain.layout().slots));
+      EXPECT_TRUE(table.publish(**table.insert(at, plain.layout().slots)));
+      EXPECT_TRUE(table.set_recording(std::array{at}, 0));
     }
   }
 
@@ -257,7 +258,6 @@ TEST_P(Rings, HaveTheSmallestRecordsWhereNoListCopiesRegisters) {
   ids.add({.source = FetchLoad::kTask, .words = 2});
   ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
   for (const GuestVirt at : {kText, kThirdText}) {
-    if (at == kText) plain_.entry(plain_.bucket_of(at)) = at.raw() & UINT32_MAX;
     ASSERT_TRUE(host_.table.set_recording(std::array{at}, at == kText ? 1 : 2));
   }
   ASSERT_TRUE(rings_.set_lists({name, ids}, false));

@@ -55,9 +55,13 @@ Result<void> Shim::set_fetch_lists(const std::optional<FetchFacts>& facts,
   return write_lists(fetch, rings_.lists());
 }
 
-/// Numbers without a list have the default one.
+/// Nobody has a number without a list. But a task may have stood still in a jump of a tracer that
+/// was killed, and come with that one's number: what it writes has to fit.
 Result<void> Shim::write_lists(shim_fetch fetch, std::span<const FetchList> lists) {
-  std::ranges::fill(fetch.lists, base_.wrapping_add(SHIM_HEADER_FULL_LIST).raw());
+  std::ranges::fill(fetch.lists, base_.wrapping_add(SHIM_HEADER_LEAST_LIST).raw());
+  if (rings_.has_room_for(0)) {
+    fetch.lists[0] = base_.wrapping_add(SHIM_HEADER_FULL_LIST).raw();
+  }
   std::size_t n = 0;
   for (const FetchList& list : lists) {
     const auto code = list.encode();

@@ -78,6 +78,7 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   if (layout.ring_count != 0) {
     header.ring_controls = home.wrapping_add(layout.rings).raw();
     header.full_list = FetchList().head();
+    header.least_list = FetchList({.registers = false, .ids = false}).head();
     header.trap_points = layout.expected_points;
   }
   return header;

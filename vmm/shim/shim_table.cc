@@ -142,8 +142,9 @@ std::optional<ShimTable::Bucket> ShimTable::bucket_of(GuestVirt address) const {
 
 std::optional<std::uint8_t> ShimTable::list_at(GuestVirt address) const {
   const auto bucket = bucket_of(address);
-  if (!bucket) return std::nullopt;
-  return static_cast<std::uint8_t>(entry(*bucket) >> kRecordingShift & ~SHIM_ENTRY_RECORDS);
+  const std::uint64_t kind = bucket ? entry(*bucket) >> kRecordingShift : 0;
+  if ((kind & SHIM_ENTRY_RECORDS) == 0) return std::nullopt;
+  return static_cast<std::uint8_t>(kind & ~SHIM_ENTRY_RECORDS);
 }
 
 /// Only the shared word changes: our own copy must stay as it is beside a thread that polls, and a

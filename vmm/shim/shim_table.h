@@ -42,7 +42,7 @@ class ShimTable {
   void disable(GuestVirt address);
 
   bool knows(GuestVirt address) const { return bucket_of(address).has_value(); }
-  /// The number of its fetch list, 0 where it has none; empty for an address that is not known.
+  /// The number of its fetch list, 0 of the default one; empty where no trap point records.
   std::optional<std::uint8_t> list_at(GuestVirt address) const;
   /// The trap point whose entry leads into a slot. By all of the table, as few ask.
   std::optional<GuestVirt> trap_point_in(std::uint64_t slot_begin, std::uint64_t slot_end) const;

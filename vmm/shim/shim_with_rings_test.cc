@@ -154,9 +154,11 @@ TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
   EXPECT_EQ(fetch.root, 0x3000u);
   EXPECT_EQ(fetch.direct_map, 0xffff888000000000u);
   EXPECT_EQ(fetch.ram_count, 1u);
-  for (const unsigned n : {0U, 3U, SHIM_LISTS - 1}) {
-    EXPECT_EQ(fetch.lists[n], header.base + SHIM_HEADER_FULL_LIST) << "the default one";
+  EXPECT_EQ(fetch.lists[0], header.base + SHIM_HEADER_FULL_LIST);
+  for (const unsigned n : {3U, SHIM_LISTS - 1}) {
+    EXPECT_EQ(fetch.lists[n], header.base + SHIM_HEADER_LEAST_LIST) << "nobody's";
   }
+  EXPECT_EQ(header.least_list.copies, 0);
   EXPECT_EQ(header.full_list.copies, FetchList().head().copies);
   for (unsigned n = 1; n <= 2; ++n) {
     std::array<shim_load, 2> loads{};
