@@ -195,6 +195,18 @@ Value shifted(Opcode op, const Value& value, std::optional<std::uint64_t> by) {
   return result;
 }
 
+/// A product, or a number that is shifted to the left.
+Value scaled(Opcode op, const Value& left, const Value& right) {
+  Value result;
+  if (const auto value = folded(op, left, right)) {
+    result = Value::of(*value);
+  } else if (op == Opcode::Sll) {
+    result = shifted(op, left, right.constant());
+  }
+  result.most = largest_of(op, left, right);
+  return result;
+}
+
 /// The number or name that the record has of the task; nothing for other variables.
 Compared told_by(Builtin variable) {
   using Source = RecordValue::Source;
@@ -379,17 +391,7 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
                                  .address = moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
     }
     case Opcode::Mul:
-    case Opcode::Sll: {
-      const auto value = folded(in.op(), r1, r2);
-      Value result;
-      if (value) {
-        result = Value::of(*value);
-      } else if (in.op() == Opcode::Sll) {
-        result = shifted(in.op(), r1, r2.constant());
-      }
-      result.most = largest_of(in.op(), r1, r2);
-      return known.set(in.rd(), result);
-    }
+    case Opcode::Sll: return known.set(in.rd(), scaled(in.op(), r1, r2));
     case Opcode::Srl:
     case Opcode::Sra: {
       Value result = shifted(in.op(), r1, r2.constant());
