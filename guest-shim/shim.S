@@ -61,7 +61,21 @@
   add DATA, \reg
   .endm
 
-/* Those that `fetch` has saved. */
+/* The four that each way in saves first, at SAVED_RBX to SAVED_RAX; the flags stay as they are. */
+  .macro save_registers
+  push %rax
+  push %rcx
+  push %rdx
+  push %rbx
+  .endm
+  .macro restore_registers
+  pop %rbx
+  pop %rdx
+  pop %rcx
+  pop %rax
+  .endm
+
+/* Those that the list's entries need beside these. */
   .macro restore_fetchers
   pop %r14
   pop %r13
@@ -86,10 +100,7 @@ shim_base:
 shim_jump:
   jmp waiting_jump
   .org shim_base + SHIM_RECORDING_JUMP_ENTRY
-  push %rax
-  push %rcx
-  push %rdx
-  push %rbx
+  save_registers
   mov BARE_RETURN(%rsp), %rcx
   movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
   movzbl -SHIM_JUMP_LIST(%rcx), %eax
@@ -157,10 +168,7 @@ leave_ring:
   pop %rsi
 record_done:
   testb $BARE_MARK, BARE_RFLAGS(%rsp)
-  pop %rbx
-  pop %rdx
-  pop %rcx
-  pop %rax
+  restore_registers
   jz return_from_int3
   ret
 return_from_int3:
@@ -169,16 +177,10 @@ return_from_int3:
 wait_instead: /* in a mailbox, for the address in rdx; a jump begins anew */
   testb $BARE_MARK, BARE_RFLAGS(%rsp)
   jz find_mailbox
-  pop %rbx
-  pop %rdx
-  pop %rcx
-  pop %rax
+  restore_registers
 waiting_jump:
   lea -FRAME_BYTES(%rsp), %rsp
-  push %rax
-  push %rcx
-  push %rdx
-  push %rbx
+  save_registers
   mov JUMP_RETURN(%rsp), %rcx
   movslq -SHIM_JUMP_ADDRESS(%rcx), %rdx
   mov JUMP_RFLAGS(%rsp), %rax
@@ -193,10 +195,7 @@ shim_entry:
   endbr64
   testb $3, 8(%rsp) /* cs: user mode has its own GS and is never ours */
   jnz pass_on
-  push %rax
-  push %rcx
-  push %rdx
-  push %rbx
+  save_registers
 
   /* Address to slot. Keys are the low halves, so the high half must be all ones. */
   mov FRAME_RIP(%rsp), %rcx
@@ -392,10 +391,7 @@ release:
   movb $SHIM_FREE, (%rbx)
 resume:
   cmpl $0, FRAME_CS(%rsp)
-  pop %rbx
-  pop %rdx
-  pop %rcx
-  pop %rax
+  restore_registers
   je return_to_record
   iretq
 return_to_record: /* which restores the flags, and interrupts with them */
@@ -809,10 +805,7 @@ other_key:
 foreign:
   mov DATA, %rbx
   lock incq SHIM_CONTROL_FOREIGN(%rbx)
-  pop %rbx
-  pop %rdx
-  pop %rcx
-  pop %rax
+  restore_registers
 pass_on:
   jmp *shim_base + SHIM_HEADER_ORIGINAL(%rip)
 

@@ -513,6 +513,17 @@ class RecordingShim : public ShimCode {
     for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
     EXPECT_EQ(head(0).head, 0u) << "no mailbox";
   }
+  /// One trap, which is recorded in ring 2 or judged as not wanted. Whether it is recorded.
+  bool trap_is_recorded() {
+    const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
+    ring(2).tail = recorded;
+    trap();
+    expect_resumed();
+    EXPECT_EQ(ring(2).busy, 0u);
+    EXPECT_EQ(ring(2).head + ring(2).unwanted, recorded + unwanted + 1);
+    EXPECT_EQ(head(0).head, 0u) << "nobody waits";
+    return ring(2).head != recorded;
+  }
   void expect_dropped(unsigned n, std::uint64_t count) {
     expect_resumed();
     EXPECT_EQ(ring(n).dropped, count);
@@ -607,13 +618,7 @@ class TaskCheckingShim : public RecordingShim {
   }
   bool records(const std::vector<shim_check>& checks) {
     set_checks(checks);
-    const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
-    ring(2).tail = recorded;
-    trap();
-    expect_resumed();
-    EXPECT_EQ(ring(2).busy, 0u);
-    EXPECT_EQ(ring(2).head + ring(2).unwanted, recorded + unwanted + 1);
-    return ring(2).head != recorded;
+    return trap_is_recorded();
   }
   static constexpr std::uint64_t kBoth = 7 | std::uint64_t{6} << 32;  // pid and tgid
   const Tasks tasks_;
@@ -1147,14 +1152,7 @@ class CheckingShim : public FetchingShim {
       std::visit([&to](const auto& one) { to = put(to, one); }, entry);
     }
     put(to, shim_load{});
-    const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
-    ring(2).tail = recorded;
-    trap();
-    expect_resumed();
-    EXPECT_EQ(ring(2).busy, 0u);
-    EXPECT_EQ(ring(2).head + ring(2).unwanted, recorded + unwanted + 1);
-    EXPECT_EQ(head(0).head, 0u) << "nobody waits";
-    return ring(2).head != recorded;
+    return trap_is_recorded();
   }
   static constexpr std::uint16_t kFirstRun = SHIM_RECORD_RUNS / 8 + 2;
 

@@ -59,8 +59,6 @@ struct RingWants {
   std::uint32_t count = 0;        // for so many CPUs
   std::uint32_t trap_points = 0;  // that have to fit beside them; 0: not known
   bool is_must = false;           // there are rings even where the trap points do not fit
-
-  bool operator==(const RingWants&) const = default;
 };
 
 struct ShimLayout {
