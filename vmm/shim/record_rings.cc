@@ -19,27 +19,11 @@ constexpr std::size_t kCopiedAtOnce = 8192;  // bytes
 static_assert(kCopiedAtOnce >= FetchList::kMostRecordBytes);
 
 Registers registers_of(const shim_record& record) {
-  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
-                "a record has them in the order of their encoding");
-  Registers out;
-  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = record.regs[n];
+  Registers out = registers_in_order(record.regs);
   out.rflags = record.rflags;
   out.cs = record.cs & 0xffff;
   out.ss = record.ss & 0xffff;
   out.cr3 = record.cr3;
-  return out;
-}
-
-/// Empty where it cannot be one.
-std::optional<TrappedTask> task_of(const shim_record& record, bool has_ids) {
-  if (!arch::in_kernel_half(GuestVirt(record.task))) return std::nullopt;
-  TrappedTask out{GuestVirt(record.task), {}, std::nullopt};
-  static_assert(sizeof out.comm == sizeof record.comm);
-  std::memcpy(out.comm.data(), record.comm, sizeof out.comm);
-  if (has_ids) {
-    out.ids = TrappedTask::Ids{static_cast<std::int32_t>(record.pid),
-                               static_cast<std::int32_t>(record.tgid), record.start_time};
-  }
   return out;
 }
 
@@ -52,11 +36,13 @@ shim_record copy_of(std::span<const std::byte> record, const FetchList& list) {
 
 /// Without runs. In a trap of ours GS is the per-cpu base, as in all of kernel mode.
 Trap trap_of(const shim_record& record, const FetchList& list, std::size_t ring) {
+  std::optional<TrappedTask::Ids> ids;
+  if (list.copies().ids) ids = task_ids(record.pid, record.tgid, record.start_time);
   Trap trap{GuestVirt(record.address),
             record.tsc,
             GuestVirt(list.copies_percpu() ? record.percpu : 0),
             Registers(),
-            task_of(record, list.copies().ids),
+            trapped_task(record.task, record.comm, ids),
             static_cast<std::uint32_t>(ring / 2)};
   if (list.copies().registers) trap.registers = registers_of(record);
   trap.registers.rip = record.address;

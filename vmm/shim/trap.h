@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,6 +42,29 @@ struct Trap {
   const FetchList* list = nullptr;                  // of a recorded trap: what was copied
   std::span<const std::byte> runs{};                // and the copies, as RecordedRuns takes them
 };
+
+/// Of a mailbox or a record, which have them in the order of their encoding; all others are 0.
+inline Registers registers_in_order(std::span<const std::uint64_t, SHIM_REGISTERS> regs) {
+  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size());
+  Registers out;
+  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = regs[n];
+  return out;
+}
+
+inline TrappedTask::Ids task_ids(std::uint32_t pid, std::uint32_t tgid, std::uint64_t start_time) {
+  return {static_cast<std::int32_t>(pid), static_cast<std::int32_t>(tgid), start_time};
+}
+
+/// Empty where the shim does not know it, and where `address` cannot be one.
+inline std::optional<TrappedTask> trapped_task(std::uint64_t address,
+                                               std::span<const std::uint64_t, 2> comm,
+                                               std::optional<TrappedTask::Ids> ids) {
+  if (!arch::in_kernel_half(GuestVirt(address))) return std::nullopt;
+  TrappedTask out{GuestVirt(address), {}, ids};
+  static_assert(sizeof out.comm == decltype(comm)::extent * sizeof comm[0]);
+  std::memcpy(out.comm.data(), comm.data(), sizeof out.comm);
+  return out;
+}
 
 /// Takes every trap, on a thread that polls or on that of the vCPU.
 class TrapSink {

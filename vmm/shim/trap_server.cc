@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/arch/arch.h"
@@ -11,28 +10,13 @@ namespace ringside::vmm {
 namespace {
 
 Registers registers_of(const MailboxCopy& copy) {
-  static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size(),
-                "the mailbox has them in the order of their encoding");
-  Registers out;
-  for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = copy.box.regs[n];
+  Registers out = registers_in_order(copy.box.regs);
   out.rip = copy.head.address;
   out.rflags = copy.head.rflags;
   out.cs = copy.head.segments & 0xffff;
   out.ss = copy.head.segments >> 32 & 0xffff;
   out.gs_base = copy.head.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
   out.cr3 = copy.head.cr3;
-  return out;
-}
-
-/// Empty where the shim does not know it, and where it cannot be one.
-std::optional<TrappedTask> task_of(const MailboxCopy& copy) {
-  if (!arch::in_kernel_half(GuestVirt(copy.box.task))) return std::nullopt;
-  TrappedTask out{GuestVirt(copy.box.task),
-                  {},
-                  TrappedTask::Ids{static_cast<std::int32_t>(copy.box.pid),
-                                   static_cast<std::int32_t>(copy.box.tgid), copy.box.start_time}};
-  static_assert(sizeof out.comm == sizeof copy.box.comm);
-  std::memcpy(out.comm.data(), copy.box.comm, sizeof out.comm);
   return out;
 }
 
@@ -74,7 +58,9 @@ void TrapServer::serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& 
   const GuestVirt address(box.head.address);
   const bool known = table_.knows(address);
   const Trap trap{GuestVirt(box.head.address), box.head.tsc, GuestVirt(box.head.percpu),
-                  registers_of(box), task_of(box)};
+                  registers_of(box),
+                  trapped_task(box.box.task, box.box.comm,
+                               task_ids(box.box.pid, box.box.tgid, box.box.start_time))};
   // Another thread may serve it, or have served it and later ones while we copied.
   const std::uint64_t before = claims_.last_taken(mailbox);
   if (!is_later(claim_of(head), before)) return;
