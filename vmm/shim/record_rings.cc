@@ -68,6 +68,9 @@ RecordRings::RecordRings(ShimRegion& region, const ShimPresence& presence, const
 }
 
 void RecordRings::tell_guest() {
+  for (std::size_t n = 0; n < has_room_for_.size(); ++n) {
+    has_room_for_[n] = n < lists_.size() && lists_[n].record_bytes() <= record_bytes();
+  }
   for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
     const std::array<std::uint64_t, 3> told{most(ring), base_.wrapping_add(records_at(ring)).raw(),
                                             record_bytes()};

@@ -11,6 +11,7 @@
 // Fire context: yes, but for the constructor and set_lists().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -55,9 +56,7 @@ class RecordRings {
   /// From number 1 on; those with a stack have as much room for it as there is.
   std::span<const FetchList> lists() const { return std::span(lists_).subspan(1); }
   /// Whether there is a list of this number, and records are large enough for it.
-  bool has_room_for(std::uint8_t list) const {
-    return list < lists_.size() && lists_[list].record_bytes() <= record_bytes();
-  }
+  bool has_room_for(std::uint8_t list) const { return list < SHIM_LISTS && has_room_for_[list]; }
 
   /// Copies how far the guest has come in each ring. False when the shim is not there any more:
   /// then all are empty.
@@ -114,7 +113,8 @@ class RecordRings {
   std::vector<shim_ring> earlier_words_, words_;  // copied by the last look, in this order
   const GuestVirt base_;
   unsigned record_shift_ = kDefaultRecordShift;
-  std::vector<FetchList> lists_;    // number 0 is the default one
+  std::vector<FetchList> lists_;  // number 0 is the default one
+  std::array<bool, SHIM_LISTS> has_room_for_{};
   std::vector<std::byte> records_;  // copied at once
   std::atomic<std::uint64_t> rejected_{0};
 };
