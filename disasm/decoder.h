@@ -7,6 +7,7 @@
 // Fire context: decode() and what an instruction is asked yes; everything else no.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -183,8 +184,25 @@ inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);
 
-/// The same for several instructions one after the other, which are all of `bytes`; only the last
-/// one may branch. Its size does not depend on `slot` either. Unsupported as above.
+/// Code that returns to the next instruction, whose address is on the top of the stack when it
+/// begins. Before and after, the stack is as the instruction has it.
+struct ReturningCode {
+  /// While the next byte to run is one of these, the stack has `words` more words than it has at
+  /// the address that lies `back` bytes before that return address, and all else is as there. The
+  /// return address is the topmost word.
+  struct Part {
+    std::uint8_t size, words, back;
+  };
+  std::vector<std::byte> bytes;
+  std::array<Part, 2> parts{};
+};
+/// The same as relocate() for an instruction that can be followed by such a return: it falls
+/// through, and does not use the stack unless it is the push of a register. Empty for any other.
+std::optional<ReturningCode> relocate_with_return(std::span<const std::byte> bytes, GuestVirt from,
+                                                  GuestVirt slot);
+
+/// The same as relocate() for several instructions one after the other, which are all of `bytes`;
+/// only the last one may branch. Its size does not depend on `slot` either. Unsupported as above.
 Result<std::vector<std::byte>> relocate_run(std::span<const std::byte> bytes, GuestVirt from,
                                             GuestVirt slot);
 

@@ -196,7 +196,8 @@ struct FormRunner::State {
   std::vector<std::byte> fit(std::span<const std::byte> instruction) const;
   RegisterFile registers_for(const Operation& of, unsigned round);
   Observation run_at(std::size_t offset, const RegisterFile& in, const Operation& of,
-                     bool pops_flags);
+                     bool pops_flags, std::uint64_t way_back = 0);
+  void forget_below_stack(Observation& of) const;
   std::string difference(const Observation& there, const Observation& here,
                          std::size_t slot_bytes) const;
 
@@ -265,10 +266,16 @@ RegisterFile FormRunner::State::registers_for(const Operation& of, unsigned roun
   return in;
 }
 
+/// `way_back`: is put on the stack; 0: nothing is.
 Observation FormRunner::State::run_at(std::size_t offset, const RegisterFile& in,
-                                      const Operation& of, bool pops_flags) {
+                                      const Operation& of, bool pops_flags,
+                                      std::uint64_t way_back) {
   fill(of, pops_flags, in[16]);
   std::ranges::copy(in, native_run_in);
+  if (way_back != 0) {
+    put_number(arena.subspan(kStackPointer - sizeof way_back, sizeof way_back), way_back);
+    native_run_in[kRsp] -= sizeof way_back;
+  }
   native_run_entry = at(offset);
   native_run_where = 0;
   signal_number = 0;
@@ -278,6 +285,7 @@ Observation FormRunner::State::run_at(std::size_t offset, const RegisterFile& in
   out.signal = signal_number;
   if (out.signal != 0) {
     out.registers = at_signal;
+    if (way_back != 0) out.registers.at(kRsp) += sizeof way_back;
     out.address = signal_address;
     out.place = place_of_signal;
   } else {
@@ -288,6 +296,14 @@ Observation FormRunner::State::run_at(std::size_t offset, const RegisterFile& in
   const auto memory = arena.subspan(kData, kEnd - kData);
   out.memory = {memory.begin(), memory.end()};
   return out;
+}
+
+/// There code may leave anything.
+void FormRunner::State::forget_below_stack(Observation& of) const {
+  constexpr std::size_t kMost = 16;
+  const std::uint64_t end = of.registers.at(kRsp) - at(kData);
+  if (end < kMost || end > of.memory.size()) return;
+  std::fill_n(of.memory.begin() + static_cast<std::ptrdiff_t>(end - kMost), kMost, std::byte{0});
 }
 
 /// Empty where both did the same.
@@ -342,6 +358,17 @@ FormVerdict FormRunner::run_beside(std::span<const std::byte> instruction,
     ran |= in_place.signal == 0;
     verdict.what = s.difference(in_slot, in_place, slot->size());
     if (!verdict.what.empty()) return {Kind::Different, verdict.what};
+  }
+  const auto returning = relocate_with_return(s.fit(displaced), here, GuestVirt(s.at(kSlot)));
+  if (returning) std::ranges::copy(returning->bytes, s.arena.begin() + kSlot);
+  for (unsigned round = 0; returning && round < rounds; ++round) {
+    const RegisterFile in = s.registers_for(operation, round);
+    Observation in_place = s.run_at(kCode, in, operation, pops_flags);
+    Observation in_slot = s.run_at(kSlot, in, operation, pops_flags, s.at(kCode) + bytes.size());
+    s.forget_below_stack(in_place);
+    s.forget_below_stack(in_slot);
+    verdict.what = s.difference(in_slot, in_place, returning->bytes.size());
+    if (!verdict.what.empty()) return {Kind::Different, verdict.what + ", with a return"};
   }
   verdict.kind = ran ? Kind::Same : Kind::Signal;
   return verdict;

@@ -5,6 +5,7 @@
 // caller may relocate once to learn the size and again for the final place.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -183,6 +184,40 @@ Result<void> check(const ZydisDecodedInstruction& in, const Instruction& facts) 
   return {};
 }
 
+constexpr unsigned kReturn = 0xc3;
+
+bool is_stack_pointer(ZydisRegister which) {
+  return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, which) == ZYDIS_REGISTER_RSP;
+}
+
+/// Also where its encoding does not name it, as a pop does not.
+bool uses_stack(const Decoded& of) {
+  return std::ranges::any_of(of.all(), [](const ZydisDecodedOperand& operand) {
+    if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER) return is_stack_pointer(operand.reg.value);
+    if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY) return false;
+    return is_stack_pointer(operand.mem.base) || is_stack_pointer(operand.mem.index);
+  });
+}
+
+/// The number of the register that a push of eight bytes pushes; not of the stack pointer.
+std::optional<unsigned> pushed_register(const Decoded& of) {
+  const ZydisDecodedInstruction& in = of.in;
+  const bool pushes = in.mnemonic == ZYDIS_MNEMONIC_PUSH && in.operand_width == 64 &&
+                      in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (in.opcode & 0xf8) == 0x50;
+  if (!pushes || is_stack_pointer(of.operands[0].reg.value)) return std::nullopt;
+  return static_cast<unsigned>(ZydisRegisterGetId(of.operands[0].reg.value));
+}
+
+/// Pushes the register below the return address: push (%rsp); mov %register, 8(%rsp); ret.
+constexpr std::uint8_t kPushBelowFirst = 3, kPushBelow = 9;
+void emit_push_below(Emitter& out, unsigned which) {
+  for (const unsigned byte : {0xffu, 0x34u, 0x24u}) out.byte(byte);
+  for (const unsigned byte :
+       {which < 8 ? 0x48u : 0x4cu, 0x89u, 0x44u | (which & 7) << 3, 0x24u, 8u})
+    out.byte(byte);
+  out.byte(kReturn);
+}
+
 tl::unexpected<Error> unknown() {
   return fail(ErrorCode::Unsupported, "not an instruction that the decoder knows");
 }
@@ -198,6 +233,30 @@ Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestV
   Emitter out(slot);
   TRY(emit(out, bytes, *in, facts, from.wrapping_add(in->length)));
   return out.take();
+}
+
+std::optional<ReturningCode> relocate_with_return(std::span<const std::byte> bytes, GuestVirt from,
+                                                  GuestVirt slot) {
+  const auto decoded = decode_all(bytes);
+  if (!decoded) return std::nullopt;
+  const ZydisDecodedInstruction& in = decoded->in;
+  const Instruction facts = summarize(in, from);
+  if (facts.flow != Flow::Next || facts.is_sti || !check(in, facts)) return std::nullopt;
+  Emitter out(slot);
+  ReturningCode code;
+  if (const auto pushed = pushed_register(*decoded)) {
+    emit_push_below(out, *pushed);
+    code.parts = {{{kPushBelowFirst, 1, in.length}, {kPushBelow - kPushBelowFirst, 2, in.length}}};
+  } else {
+    if (uses_stack(*decoded)) return std::nullopt;
+    if (!emit_copy(out, bytes, in, facts, from.wrapping_add(in.length), Form::Same)) {
+      return std::nullopt;
+    }
+    out.byte(kReturn);
+    code.parts = {{{in.length, 1, in.length}, {1, 1, 0}}};
+  }
+  code.bytes = out.take();
+  return code;
 }
 
 Result<std::vector<std::byte>> relocate_run(std::span<const std::byte> bytes, GuestVirt from,

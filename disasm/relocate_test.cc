@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "disasm/code_for_tests.h"
@@ -86,10 +87,17 @@ void prepare(Arena& arena, Operands operands) {
   if (operands == Operands::PointerInWord) arena.put_pointer(Arena::kWord);
 }
 
+/// `way_back`: is put on the stack.
 Outcome run(Arena& arena, GuestVirt entry, const std::array<std::uint64_t, 17>& in,
-            Operands operands) {
+            Operands operands, std::optional<GuestVirt> way_back = std::nullopt) {
   prepare(arena, operands);
   std::copy(in.begin(), in.end(), native_run_in);
+  if (way_back) {
+    constexpr std::size_t kWordBelow = Arena::kStack + Arena::kStackSize / 2 - 8;
+    const std::uint64_t word = way_back->raw();
+    arena.put(kWordBelow, std::as_bytes(std::span(&word, 1)));
+    native_run_in[4] -= sizeof word;
+  }
   native_run_entry = entry.raw();
   native_run();
   Outcome out;
@@ -116,6 +124,13 @@ std::array<std::uint64_t, 17> random_registers(Arena& arena, std::mt19937_64& ra
   in[4] = arena.at(Arena::kStack + Arena::kStackSize / 2).raw();
   if (operands == Operands::PointerInRax) in[0] = arena.at(Arena::kTarget).raw();
   return in;
+}
+
+/// Below where the stack pointer stands in the end, code may leave anything.
+void forget_below_stack(Arena& arena, Outcome& outcome) {
+  const std::uint64_t end = outcome.registers[4] - arena.at(Arena::kWord).raw();
+  ASSERT_LE(end, outcome.memory.size());
+  std::fill_n(outcome.memory.begin(), end, std::byte{0});
 }
 
 struct RelocatedForm {
@@ -215,6 +230,101 @@ TEST(Relocate, EveryFormDoesTheSameInItsSlot) {
     ASSERT_NO_FATAL_FAILURE(place(arena, form));
     ASSERT_NO_FATAL_FAILURE(compare_runs(arena, form, random));
   }
+}
+
+void compare_with_return(Arena& arena, const RelocatedForm& form, std::mt19937_64& random) {
+  const GuestVirt here = arena.at(Arena::kCode), slot = arena.at(Arena::kSlotAt);
+  const auto code = relocate_with_return(form.bytes, here, slot);
+  if (!code) return;
+  ASSERT_LE(code->bytes.size(), kMaxSlotBytes);
+  ASSERT_EQ(code->parts[0].size + std::size_t{code->parts[1].size}, code->bytes.size());
+  arena.put(Arena::kSlotAt, code->bytes);
+  const GuestVirt next = here.wrapping_add(form.bytes.size());
+  for (int round = 0; round < 50; ++round) {
+    const auto in = random_registers(arena, random, form.operands);
+    Outcome in_place = run(arena, here, in, form.operands);
+    Outcome displaced = run(arena, slot, in, form.operands, next);
+    ASSERT_NO_FATAL_FAILURE(forget_below_stack(arena, in_place));
+    ASSERT_NO_FATAL_FAILURE(forget_below_stack(arena, displaced));
+
+    ASSERT_EQ(displaced.where, in_place.where) << form.name;
+    ASSERT_EQ(displaced.registers, in_place.registers) << form.name;
+    ASSERT_TRUE(displaced.memory == in_place.memory) << form.name << ": memory differs";
+  }
+}
+
+TEST(RelocateWithReturn, EveryFormThatHasOneDoesTheSame) {
+  Arena arena;
+  ASSERT_TRUE(arena.usable());
+  std::mt19937_64 random(5);
+  auto all = forms();
+  for (int which = 0; which < 16; ++which) {
+    all.push_back({"push", which < 8 ? code({0x50 + which}) : code({0x41, 0x50 + which - 8})});
+  }
+  for (RelocatedForm& form : all) {
+    ASSERT_NO_FATAL_FAILURE(place(arena, form));
+    ASSERT_NO_FATAL_FAILURE(compare_with_return(arena, form, random));
+  }
+}
+
+TEST(RelocateWithReturn, IsForWhatFallsThroughAndLeavesTheStackAlone) {
+  const auto has_one = [](std::vector<std::byte> bytes) {
+    return relocate_with_return(bytes, kFrom, kSlot).has_value();
+  };
+  EXPECT_TRUE(has_one(code({0x55}))) << "push rbp";
+  EXPECT_TRUE(has_one(code({0x41, 0x57}))) << "push r15";
+  EXPECT_TRUE(has_one(code({0x48, 0x89, 0xf8}))) << "mov rax, rdi";
+  EXPECT_TRUE(has_one(code({0x80, 0x3d, 0, 0, 0, 0, 7}))) << "cmp byte [rip], 7";
+  EXPECT_TRUE(has_one(code({0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}))) << "mov rax, gs:0";
+  const std::initializer_list<int> others[] = {
+      {0x54},                          // push rsp
+      {0x66, 0x50},                    // push ax
+      {0x68, 1, 0, 0, 0},              // push imm32
+      {0xff, 0x33},                    // push [rbx]
+      {0x5d},                          // pop rbp
+      {0x9c},                          // pushfq
+      {0x9d},                          // popfq
+      {0xc9},                          // leave
+      {0xc8, 8, 0, 0},                 // enter
+      {0x48, 0x89, 0xe5},              // mov rbp, rsp
+      {0x48, 0x83, 0xec, 0x28},        // sub rsp
+      {0x4c, 0x8d, 0x54, 0x24, 0x08},  // lea r10, [rsp + 8]
+      {0x89, 0x44, 0x24, 0x10},        // mov [rsp + 16], eax
+      {0xfb},                          // sti
+      {0xc3},                          // ret
+      {0xeb, 2},                       // jmp
+      {0x74, 2},                       // je
+      {0xe8, 0, 0, 0, 0},              // call
+      {0xff, 0xd0},                    // call rax
+      {0xf4},                          // hlt
+      {0x0f, 0x0b},                    // ud2
+      {0x8e, 0xd0},                    // mov ss, eax
+      {0x67, 0x8b, 0x05, 0, 0, 0, 0},  // eip-relative
+      {0x06},                          // no instruction
+  };
+  for (const auto& bytes : others) {
+    EXPECT_FALSE(has_one(code(bytes))) << bytes.begin()[0];
+  }
+}
+
+TEST(RelocateWithReturn, SaysWhereTheStackIsInEachPart) {
+  const auto push = relocate_with_return(code({0x41, 0x54}), kFrom, kSlot);
+  ASSERT_TRUE(push);
+  EXPECT_EQ(push->bytes,
+            code({0xff, 0x34, 0x24, 0x4c, 0x89, 0x64, 0x24, 0x08, 0xc3}));  // mov r12 below
+  EXPECT_EQ(push->parts[0].size, 3u);
+  EXPECT_EQ(push->parts[0].words, 1u);
+  EXPECT_EQ(push->parts[0].back, 2u);
+  EXPECT_EQ(push->parts[1].words, 2u);
+  EXPECT_EQ(push->parts[1].back, 2u);
+
+  const auto move = relocate_with_return(code({0x48, 0x89, 0xf8}), kFrom, kSlot);
+  ASSERT_TRUE(move);
+  EXPECT_EQ(move->bytes, code({0x48, 0x89, 0xf8, 0xc3}));
+  EXPECT_EQ(move->parts[0].size, 3u);
+  EXPECT_EQ(move->parts[0].back, 3u) << "it has not run";
+  EXPECT_EQ(move->parts[1].words, 1u);
+  EXPECT_EQ(move->parts[1].back, 0u) << "it has run";
 }
 
 TEST(Relocate, EveryConditionGoesTheSameWayInItsSlot) {

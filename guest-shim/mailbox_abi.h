@@ -9,9 +9,9 @@
  *   code    struct shim_header, instructions       read + execute; SHIM_CODE_SIZE
  *           then, where there are rings,             the same; the host writes it
  *           struct shim_fetch
- *   table   table_entries of 8 bytes               read + execute; the host writes it
- *   slots   displaced instructions; before each,   read + execute; the host writes them
- *           the bytes that its int3 or jump replaced
+ *   slots   the table; then, in any order, the     read + execute; the host writes them
+ *           blocks that it leads to, displaced
+ *           instructions, records of jumps, lists
  *   data    struct shim_control, heads, boxes      read + write, no execute; SHIM_DATA_SIZE
  *           then, where there are any, rings         the same
  *
@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(20)
+#define SHIM_VERSION SHIM_U(21)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -120,18 +120,37 @@
 #define SHIM_CHECK_BELOW SHIM_U(4)       /* unsigned */
 #define SHIM_CHECK_SIGNED SHIM_U(8)      /* the shift to the right keeps the sign */
 
-/* The table is an open-addressed hash table. The first entry to try for an address is
- * (low 32 bits of the address * SHIM_HASH, in 32 bits) * table_entries >> 32; then the next ones.
- * An entry is key | slot offset << 32, with the offset from the header, which has SHIM_SLOT_BITS;
- * key 0 is empty. Entries are
- * never removed, because a search ends at an empty entry. An entry with slot offset 0 is disabled:
+/* The table leads from an address of a trap point to its slot, as page tables would. It lies at the
+ * beginning of the slots and has a word of 16 bits for each 2 MiB of the last 4 GiB of addresses:
+ * where the words of its pages are, again of 16 bits, which say where the page's block is. Both are
+ * distances from the table's beginning, in units of 8 << unit_shift bytes; 0: there are none.
+ *
+ * A block is a count and as many entries, all of 32 bits, sorted. An entry's highest 12 bits are
+ * the address in the page, the others say where the slot is, as a distance from the table's
+ * beginning in units of 1 << unit_shift bytes. 0 is a disabled entry:
  * an int3 at its address is not ours, or not ours any more. If there is no int3, a trap that began
  * earlier resumes at the address itself. An entry is disabled until its int3 is written, and while
- * a jump of ours stands there. The highest bit of an enabled entry says that the trap point
- * records; the seven bits below it are the number of its fetch list. */
-#define SHIM_HASH SHIM_U(0x9e3779b1)
-#define SHIM_SLOT_BITS 24
-#define SHIM_ENTRY_RECORDS SHIM_U(0x80) /* of an entry's highest byte */
+ * a jump of ours stands there. Entries are never removed. A page that gets more of them has a new
+ * block, and the old one stays as it is, because a CPU may be looking there.
+ *
+ * Before each slot are three bytes: SHIM_SLOT_RECORDS with the number of the fetch list if its trap
+ * points record; the length of its instruction, if that ends with a return; and the first byte of
+ * the instruction, which the int3 replaces.
+ *
+ * A slot that ends with a return serves all trap points with the same instruction: the way back,
+ * behind the instruction in the text, is on the stack when it begins. In the others a jump follows
+ * the instruction. */
+#define SHIM_TABLE_WORDS 2048
+#define SHIM_TABLE_SHIFT 21
+#define SHIM_PAGES_WORDS 512
+#define SHIM_PAGE_SHIFT 12
+#define SHIM_BLOCK_SHIFT 3 /* more than unit_shift */
+#define SHIM_ENTRY_SLOT_BITS 20
+#define SHIM_SLOT_HEADER 3
+#define SHIM_SLOT_LIST 3 /* these three: so far before the slot */
+#define SHIM_SLOT_LENGTH 2
+#define SHIM_SLOT_REPLACED 1
+#define SHIM_SLOT_RECORDS SHIM_U(0x80)
 
 /* A jump that stands in the text instead of an int3 leads into its record, among the slots. The
  * record is: the number of its fetch list (a byte), the low half of the jump's address, the bytes
@@ -169,18 +188,18 @@
 #define SHIM_HEADER_ORIGINAL 16
 #define SHIM_HEADER_THIS_CPU_OFF 24
 #define SHIM_HEADER_DATA 32
-#define SHIM_HEADER_TABLE 40
-#define SHIM_HEADER_TABLE_ENTRIES 48
-#define SHIM_HEADER_CURRENT 88
-#define SHIM_HEADER_COMM 92
-#define SHIM_HEADER_PID 96
-#define SHIM_HEADER_TGID 100
-#define SHIM_HEADER_CPU_NUMBER 128
-#define SHIM_HEADER_RINGS 132
-#define SHIM_HEADER_RING_CONTROLS 136
-#define SHIM_HEADER_START_TIME 144
-#define SHIM_HEADER_FULL_LIST 152
-#define SHIM_HEADER_LEAST_LIST 160
+#define SHIM_HEADER_SLOTS 40
+#define SHIM_HEADER_UNIT_SHIFT 48
+#define SHIM_HEADER_CURRENT 80
+#define SHIM_HEADER_COMM 84
+#define SHIM_HEADER_PID 88
+#define SHIM_HEADER_TGID 92
+#define SHIM_HEADER_CPU_NUMBER 120
+#define SHIM_HEADER_RINGS 124
+#define SHIM_HEADER_RING_CONTROLS 128
+#define SHIM_HEADER_START_TIME 136
+#define SHIM_HEADER_FULL_LIST 144
+#define SHIM_HEADER_LEAST_LIST 152
 #define SHIM_HEADER_SIZE 192
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
@@ -282,20 +301,19 @@ struct shim_list {
  * the rest before the guest can reach the shim. The guest cannot write this page. Addresses are
  * virtual, as the guest's page tables map them. */
 struct shim_header {
-  uint32_t magic;         /* image: SHIM_MAGIC */
-  uint32_t version;       /* image: SHIM_VERSION */
-  uint32_t entry;         /* image: offset of the first instruction of the #BP handler */
-  uint32_t image_bytes;   /* image: its own size */
-  uint64_t original;      /* host: the kernel's own handler, for traps that are not ours */
-  uint64_t this_cpu_off;  /* host: %gs offset of the word that holds the per-cpu base */
-  uint64_t data;          /* host: address of struct shim_control; heads and boxes follow it */
-  uint64_t table;         /* host: address of the table */
-  uint32_t table_entries; /* host: any number, not only powers of two */
-  uint32_t page_bytes;    /* host: of the pages that map the region, 4 KiB or 2 MiB */
-  uint64_t base;          /* host: address of this header */
-  uint64_t region_bytes;  /* host: from `base` on, all parts */
-  uint64_t slots;         /* host: address of the slots */
-  uint64_t slots_bytes;   /* host */
+  uint32_t magic;        /* image: SHIM_MAGIC */
+  uint32_t version;      /* image: SHIM_VERSION */
+  uint32_t entry;        /* image: offset of the first instruction of the #BP handler */
+  uint32_t image_bytes;  /* image: its own size */
+  uint64_t original;     /* host: the kernel's own handler, for traps that are not ours */
+  uint64_t this_cpu_off; /* host: %gs offset of the word that holds the per-cpu base */
+  uint64_t data;         /* host: address of struct shim_control; heads and boxes follow it */
+  uint64_t slots;        /* host: address of the slots, which begin with the table */
+  uint32_t unit_shift;   /* host: of distances in the table */
+  uint32_t page_bytes;   /* host: of the pages that map the region, 4 KiB or 2 MiB */
+  uint64_t base;         /* host: address of this header */
+  uint64_t region_bytes; /* host: from `base` on, all parts */
+  uint64_t slots_bytes;  /* host */
   /* Where the shim finds the task of the trapping CPU, its name and its ids. Nearly every program
    * uses them, and for the host each would take one or two reads more. */
   int32_t current;    /* host: %gs offset of the word that holds it; 0: the shim does not look */
@@ -316,7 +334,7 @@ struct shim_header {
   struct shim_list full_list;  /* host: number 0 */
   struct shim_list least_list; /* host: of numbers that no trap point has; copies nothing */
   uint32_t trap_points;        /* host: for how many the parts were measured; 0: as many as fit */
-  uint32_t unused[5];
+  uint32_t unused[7];
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */
@@ -485,8 +503,8 @@ static_assert(offsetof(struct shim_header, original) == SHIM_HEADER_ORIGINAL, "s
 static_assert(offsetof(struct shim_header, this_cpu_off) == SHIM_HEADER_THIS_CPU_OFF,
               "shim.S reads it");
 static_assert(offsetof(struct shim_header, data) == SHIM_HEADER_DATA, "shim.S reads it");
-static_assert(offsetof(struct shim_header, table) == SHIM_HEADER_TABLE, "shim.S reads it");
-static_assert(offsetof(struct shim_header, table_entries) == SHIM_HEADER_TABLE_ENTRIES,
+static_assert(offsetof(struct shim_header, slots) == SHIM_HEADER_SLOTS, "shim.S reads it");
+static_assert(offsetof(struct shim_header, unit_shift) == SHIM_HEADER_UNIT_SHIFT,
               "shim.S reads it");
 static_assert(offsetof(struct shim_header, current) == SHIM_HEADER_CURRENT, "shim.S reads it");
 static_assert(offsetof(struct shim_header, comm) == SHIM_HEADER_COMM, "shim.S reads it");

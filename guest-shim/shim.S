@@ -8,20 +8,22 @@
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may
  * nest and then use another mailbox.
- * Uses up to 192 bytes of the trapped stack, or 160 of the one that a jump came with; touches only
+ * Uses up to 200 bytes of the trapped stack, or 160 of the one that a jump came with; touches only
  * rax, rcx, rdx, rbx, rsi, rdi, r8 to r14 (restored), no FPU state, no string instructions (so the
  * direction flag does not matter), only kernel mappings (so SMAP and AC do not matter).
  */
 #include "guest-shim/mailbox_abi.h"
 
 /* The stack: our four saved registers, and above them the frame that the CPU pushed, or one like it
- * for a jump, whose cs is 0. */
+ * for a jump, whose cs is 0. The word of an int3's cs has room for the way back that a slot wants
+ * on the stack: its low half, as the high half is all ones; 0: the slot wants none. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16
 #define SAVED_RAX 24
 #define FRAME_RIP 32
 #define FRAME_CS 40
+#define FRAME_WAY_BACK 44
 #define FRAME_RFLAGS 48
 #define FRAME_RSP 56
 #define FRAME_BYTES 40
@@ -168,10 +170,14 @@ leave_ring:
   pop %rsi
 record_done:
   testb $BARE_MARK, BARE_RFLAGS(%rsp)
-  restore_registers
   jz return_from_int3
+  restore_registers
   ret
 return_from_int3:
+  cmpl $0, FRAME_WAY_BACK(%rsp)
+  jne put_way_back
+return_to_slot:
+  restore_registers
   iretq
 
 wait_instead: /* in a mailbox, for the address in rdx; a jump begins anew */
@@ -196,32 +202,83 @@ shim_entry:
   testb $3, 8(%rsp) /* cs: user mode has its own GS and is never ours */
   jnz pass_on
   save_registers
+  movl $0, FRAME_WAY_BACK(%rsp)
 
-  /* Address to slot. Keys are the low halves, so the high half must be all ones. */
+  /* Address to slot, by the address's low half: the high half must be all ones. On the stack is
+   * `armings` from before, below it the saved rsi, whose register has the address. */
+look_up:
   mov FRAME_RIP(%rsp), %rcx
   dec %rcx
   movslq %ecx, %rax
   cmp %rcx, %rax
   jne foreign
-  imul $SHIM_HASH, %ecx, %eax
-  mov shim_base + SHIM_HEADER_TABLE_ENTRIES(%rip), %edx
-  imul %rdx, %rax
-  shr $32, %rax
-  mov shim_base + SHIM_HEADER_TABLE(%rip), %rbx
-look_up:
-  mov (%rbx,%rax,8), %rdx
-  cmp %ecx, %edx
-  jne other_key
-  shr $32, %rdx
+  mov DATA, %rdx
+  push SHIM_CONTROL_ARMINGS(%rdx)
+  push %rsi
+  mov %ecx, %esi
+  mov shim_base + SHIM_HEADER_SLOTS(%rip), %rbx
+  mov shim_base + SHIM_HEADER_UNIT_SHIFT(%rip), %ecx
+  add $SHIM_BLOCK_SHIFT, %ecx
+  mov %esi, %eax
+  shr $SHIM_TABLE_SHIFT, %eax
+  movzwl (%rbx,%rax,2), %eax
+  shl %cl, %eax
+  jz no_entry
+  add %rbx, %rax
+  mov %esi, %edx
+  shr $SHIM_PAGE_SHIFT, %edx
+  and $(SHIM_PAGES_WORDS - 1), %edx
+  movzwl (%rax,%rdx,2), %eax
+  shl %cl, %eax
+  jz no_entry
+  add %rax, %rbx
+
+  /* By halves: how many entries of the block at rbx are not above this address. They are as many as
+   * eax says, or up to edx. */
+#define ENTRY_SLOT ((1 << SHIM_ENTRY_SLOT_BITS) - 1)
+  mov %esi, %ecx
+  shl $SHIM_ENTRY_SLOT_BITS, %ecx
+  or $ENTRY_SLOT, %ecx
+  xor %eax, %eax
+  mov (%rbx), %edx
+  jmp next_half
+look_at_half:
+  lea (%rax,%rdx), %esi
+  shr $1, %esi
+  cmp 4(%rbx,%rsi,4), %ecx
+  jb lower_half
+  lea 1(%rsi), %eax
+  jmp next_half
+lower_half:
+  mov %esi, %edx
+next_half:
+  cmp %edx, %eax
+  jb look_at_half
+  test %eax, %eax
+  jz no_entry
+  mov (%rbx,%rax,4), %edx /* the last of them */
+  xor %edx, %ecx
+  shr $SHIM_ENTRY_SLOT_BITS, %ecx
+  jnz no_entry
+  and $ENTRY_SLOT, %edx
   jz disabled
-  mov %edx, %eax
-  shr $SHIM_SLOT_BITS, %eax
-  and $((1 << SHIM_SLOT_BITS) - 1), %edx
-  lea shim_base(%rip), %rbx
-  add %rbx, %rdx
+  mov shim_base + SHIM_HEADER_UNIT_SHIFT(%rip), %ecx
+  shl %cl, %edx
+  add shim_base + SHIM_HEADER_SLOTS(%rip), %rdx
+  pop %rsi
+  lea 8(%rsp), %rsp
+  mov FRAME_RIP(%rsp), %rcx
+  dec %rcx
   mov %rdx, FRAME_RIP(%rsp) /* whatever happens next, resume in the slot */
+  movzbl -SHIM_SLOT_LENGTH(%rdx), %eax
+  test %eax, %eax
+  jz no_way_back
+  add %ecx, %eax
+  mov %eax, FRAME_WAY_BACK(%rsp)
+no_way_back:
+  movzbl -SHIM_SLOT_LIST(%rdx), %eax
   mov %rcx, %rdx
-  xor $SHIM_ENTRY_RECORDS, %al
+  xor $SHIM_SLOT_RECORDS, %al
   jns find_ring
 
   /* Claim a mailbox, for the address in rdx. Low ones first, so that the host need not look at all
@@ -391,12 +448,32 @@ release:
   movb $SHIM_FREE, (%rbx)
 resume:
   cmpl $0, FRAME_CS(%rsp)
+  jne return_from_int3
   restore_registers
-  je return_to_record
-  iretq
-return_to_record: /* which restores the flags, and interrupts with them */
   lea FRAME_BYTES(%rsp), %rsp
-  ret
+  ret /* to the record, which restores the flags, and interrupts with them */
+
+  /* Onto the stack that trapped. If the frame lies right below it, the frame and the saved registers
+   * move down by a word. */
+put_way_back:
+  movslq FRAME_WAY_BACK(%rsp), %rax
+  movl $0, FRAME_WAY_BACK(%rsp)
+  mov FRAME_RSP(%rsp), %rcx
+  sub $8, %rcx
+  mov %rcx, FRAME_RSP(%rsp)
+  lea FRAME_RIP + FRAME_BYTES(%rsp), %rdx
+  cmp %rdx, %rcx
+  jae way_is_free
+  sub $8, %rsp
+  .set moved, 0
+  .rept (FRAME_RIP + FRAME_BYTES) / 8
+  mov 8 + moved(%rsp), %rdx
+  mov %rdx, moved(%rsp)
+  .set moved, moved + 8
+  .endr
+way_is_free:
+  mov %rax, (%rcx)
+  jmp return_to_slot
 
 orphan:
   find_box %rdx
@@ -772,35 +849,29 @@ no_ring:
   lock incq SHIM_CONTROL_OVERFLOWS(%rbx)
   jmp leave_ring
 
+gone:
+  pop %rsi
+  pop %rdx
+  mov %rcx, FRAME_RIP(%rsp)
+  jmp resume
+
 /* Where an entry is disabled the int3 may be the guest's own, or not there any more since this trap
  * began: then no handler would know it, and what stands there now is what is to run. The kernel has
  * just executed that byte, so it can be read. Or it is ours by now: this CPU may have stood still
  * for any time. An int3 of ours goes before its entry does, and no other one has come while
- * `armings` is the same: one that stands after the entry was found disabled is the guest's. */
+ * `armings` is the same: one that stands after the entry was found disabled is the guest's. So it
+ * is where there was no entry. */
 disabled:
-  mov DATA, %rdx
-  mov SHIM_CONTROL_ARMINGS(%rdx), %rdx
-  cmpl $0, 4(%rbx,%rax,8)
-  jne look_up
+  mov 16 + FRAME_RIP(%rsp), %rcx
+  dec %rcx
   cmpb $0xcc, (%rcx)
   jne gone
+no_entry:
+  pop %rsi
+  pop %rdx
   mov DATA, %rbx
   cmp SHIM_CONTROL_ARMINGS(%rbx), %rdx
-  je foreign
-  mov shim_base + SHIM_HEADER_TABLE(%rip), %rbx
-  jmp look_up
-gone:
-  mov %rcx, FRAME_RIP(%rsp)
-  jmp resume
-
-other_key:
-  test %edx, %edx
-  jz foreign
-  inc %eax
-  cmp shim_base + SHIM_HEADER_TABLE_ENTRIES(%rip), %eax
-  jb look_up
-  xor %eax, %eax
-  jmp look_up
+  jne look_up
 
 foreign:
   mov DATA, %rbx

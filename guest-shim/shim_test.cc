@@ -57,6 +57,7 @@ shim_test_run:
   push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq
   mov %rsp, shim_test_stack(%rip)
   mov shim_test_in + 8 * 4(%rip), %rsp
+  and $-16, %rsp
   mov %ss, %eax
   push %rax
   pushq shim_test_in + 8 * 4(%rip)
@@ -114,11 +115,14 @@ std::uint64_t address_of(const void* what) {
   return reinterpret_cast<std::uint64_t>(what);
 }
 
-void put_jump_to_slot_end(unsigned char* at) {
+void put_jump(unsigned char* at, void (*to)()) {
   const unsigned char jump[] = {0xff, 0x25, 0, 0, 0, 0};  // to the address after it
-  const auto target = reinterpret_cast<std::uint64_t>(&shim_test_slot);
+  const auto target = reinterpret_cast<std::uint64_t>(to);
   std::memcpy(at, jump, sizeof jump);
   std::memcpy(at + sizeof jump, &target, sizeof target);
+}
+void put_jump_to_slot_end(unsigned char* at) {
+  put_jump(at, &shim_test_slot);
 }
 
 struct Rings {
@@ -192,16 +196,17 @@ class SignalHandler {
   stack_t stack_before_{};
 };
 
-/// Where the test puts the parts of the region. The table's size is no power of two.
-constexpr std::uint32_t kEntries = 24'999;
-constexpr std::size_t kTable = SHIM_FETCH_AT + SHIM_PAGE, kSlots = kTable + 0x32000,
-                      kData = kSlots + 0x1000;
+/// Where the test puts the parts of the region. The slots begin with the table; the one at kSlots
+/// ends at shim_test_slot, the other one, of another trap point, like the kernel's own handler.
+constexpr std::size_t kTable = SHIM_FETCH_AT + SHIM_PAGE, kPages = kTable + SHIM_PAGE,
+                      kPagesBytes = SHIM_PAGES_WORDS * sizeof(std::uint16_t),
+                      kBlocks = kPages + SHIM_PAGE, kSlots = kBlocks + 2 * SHIM_PAGE,
+                      kOtherSlot = kSlots + 0x40, kData = kSlots + SHIM_PAGE;
 constexpr std::size_t kRings = kData + SHIM_DATA_SIZE, kCpus = 2;
 constexpr std::uint64_t kMost = 3;  // records of a ring, less one
 constexpr std::size_t kRecordBytes = 256;
 constexpr std::size_t kRecords = kRings + kCpus * SHIM_RING_SIZE;
 constexpr std::size_t kRegion = kRecords + kCpus * 2 * (kMost + 1) * kRecordBytes;
-static_assert(kTable + kEntries * 8 <= kSlots);
 
 /// A jump to where a slot ends, at an address that the table can hold; with another first byte.
 class TrappedText {
@@ -229,6 +234,7 @@ class TrappedText {
 
 class ShimCode : public testing::Test {
  protected:
+  static constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
   void SetUp() override {
     void* mapped = mmap(nullptr, kRegion, PROT_READ | PROT_WRITE | PROT_EXEC,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -238,8 +244,7 @@ class ShimCode : public testing::Test {
     header().original = reinterpret_cast<std::uint64_t>(&shim_test_original);
     header().this_cpu_off = address_of(&percpu_);  // GS starts at 0 in user mode
     header().data = address_of(region_ + kData);
-    header().table = address_of(region_ + kTable);
-    header().table_entries = kEntries;
+    header().slots = address_of(region_ + kTable);
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
     ASSERT_EQ(replace_all({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90}), 2u);
     replace({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90});
@@ -250,6 +255,7 @@ class ShimCode : public testing::Test {
     rings = {};
     add_entry(kAddress);
     put_jump_to_slot_end(region_ + kSlots);
+    put_jump(region_ + kOtherSlot, &shim_test_original);
     control().active = 1;
     control().heartbeat = 1;
     wait_for(kForever);
@@ -272,11 +278,7 @@ class ShimCode : public testing::Test {
     return *reinterpret_cast<volatile shim_box*>(region_ + kData + SHIM_BOX_AT(i));
   }
   unsigned state(unsigned i) { return head(i).head & 0xff; }
-  std::uint64_t* table() { return reinterpret_cast<std::uint64_t*>(region_ + kTable); }
-  static std::uint32_t first_entry(std::uint64_t address) {
-    const std::uint32_t hash = static_cast<std::uint32_t>(address) * SHIM_HASH;
-    return static_cast<std::uint32_t>(std::uint64_t{hash} * kEntries >> 32);
-  }
+  unsigned char& before_slot(unsigned which) { return region_[kSlots - which]; }
 
   void replace(std::vector<unsigned char> what, std::vector<unsigned char> by) {
     auto* end = region_ + shim_image_size;
@@ -304,23 +306,46 @@ class ShimCode : public testing::Test {
       ASSERT_NE(count, 0u);
     }
   }
-  void add_entry(std::uint64_t address) {
-    std::uint32_t entry = first_entry(address);
-    while (table()[entry] != 0) entry = (entry + 1) % kEntries;
-    table()[entry] = static_cast<std::uint32_t>(address) | std::uint64_t{kSlots} << 32;
+  /// `slot`: 0 for a disabled entry.
+  void add_entry(std::uint64_t address, std::size_t slot = kSlots) {
+    const auto key = static_cast<std::uint32_t>(address);
+    table_[key >> SHIM_PAGE_SHIFT][key % SHIM_PAGE] = slot;
+    write_table();
   }
-  void add_entry_again(std::uint64_t address) {
-    std::replace(table(), table() + kEntries, address, address | std::uint64_t{kSlots} << 32);
+  template <class Word>
+  void put_word(std::size_t array, std::size_t index, std::size_t value) {
+    const auto word = static_cast<Word>(value);
+    std::memcpy(region_ + array + sizeof word * index, &word, sizeof word);
+  }
+  void write_table() {
+    std::memset(region_ + kTable, 0, kBlocks - kTable);
+    std::size_t block = kBlocks, pages = kPages - kPagesBytes;
+    const auto units = [](std::size_t at) { return (at - kTable) >> SHIM_BLOCK_SHIFT; };
+    std::uint32_t part = UINT32_MAX;
+    for (const auto& [page, entries] : table_) {
+      if (part != page >> (SHIM_TABLE_SHIFT - SHIM_PAGE_SHIFT)) {
+        part = page >> (SHIM_TABLE_SHIFT - SHIM_PAGE_SHIFT);
+        pages += kPagesBytes;
+        put_word<std::uint16_t>(kTable, part, units(pages));
+      }
+      put_word<std::uint16_t>(pages, page % SHIM_PAGES_WORDS, units(block));
+      put_word<std::uint32_t>(block, 0, entries.size());
+      std::size_t n = 0;
+      for (const auto& [at, slot] : entries) {
+        put_word<std::uint32_t>(block, ++n,
+                                at << SHIM_ENTRY_SLOT_BITS | (slot == 0 ? 0 : slot - kTable));
+      }
+      block += (4 * (n + 1) + 7) / 8 * 8;
+    }
+    ASSERT_LE(block, kSlots - SHIM_SLOT_HEADER);
   }
   /// As the host does: the entry, then the count, then the int3.
   void arm(const TrappedText& text) {
-    add_entry_again(text.address());
+    add_entry(text.address());
     control().armings = control().armings + 1;
     text.write(0xcc);
   }
-  void take_out(std::uint64_t address) {
-    std::replace(table(), table() + kEntries, address | std::uint64_t{kSlots} << 32, address);
-  }
+  void take_out(std::uint64_t address) { add_entry(address, 0); }
   /// From now on trap() comes by a jump at this address, through a record behind the slot.
   void come_by_jump(std::uint64_t address) {
     unsigned char* record = region_ + kSlots + 0x100;
@@ -344,7 +369,7 @@ class ShimCode : public testing::Test {
     for (const auto& [number, value] : registers_) shim_test_in[number] = value;
     constexpr std::uint64_t kStatusFlags = 0x8d5, kDirection = 0x400;
     shim_test_in[16] = (shim_test_in[16] & kStatusFlags) | kDirection | 0x202;
-    shim_test_in[4] = (address_of(stack_ + sizeof stack_ / 2)) & ~std::uint64_t{15};
+    shim_test_in[4] = (address_of(stack_ + sizeof stack_ / 2) & ~std::uint64_t{15}) + below_stack_;
     shim_test_rip = address + 1;
     shim_test_where = 0;
     by_jump_ ? shim_test_run_jump() : shim_test_run();
@@ -375,6 +400,9 @@ class ShimCode : public testing::Test {
     EXPECT_EQ(shim_test_out[16], shim_test_in[16]);
   }
 
+  using Entries = std::map<std::uint32_t, std::size_t>;  // slots by the address in the page
+  std::map<std::uint32_t, Entries> table_;               // by page
+  std::uint64_t below_stack_ = 0;                        // 8: the frame has a word above it
   bool by_jump_ = false, records_ = false;
   unsigned char list_ = 0;                       // what a jump's record names
   std::map<unsigned, std::uint64_t> registers_;  // those that are not random
@@ -475,8 +503,7 @@ class RecordingShim : public ShimCode {
       ring(n).record_bytes = kRecordBytes;
       ring(n).data = address_of(region_ + kRecords + n * (kMost + 1) * kRecordBytes);
     }
-    std::replace(table(), table() + kEntries, kAddress | std::uint64_t{kSlots} << 32,
-                 kAddress | (std::uint64_t{kSlots} | SHIM_ENTRY_RECORDS << SHIM_SLOT_BITS) << 32);
+    before_slot(SHIM_SLOT_LIST) = SHIM_SLOT_RECORDS;
     records_ = true;
   }
   void TearDown() override {
@@ -828,10 +855,7 @@ class FetchingShim : public RecordingShim, public testing::WithParamInterface<un
     std::memcpy(region_ + kSlots + 0x200, &list, sizeof list);
     ring(2).record_bytes = 1 << kRecordShift;
     ring(2).data = address_of(records_of_two_.data());
-    std::uint64_t& entry = *std::find_if(table(), table() + kEntries, [](std::uint64_t one) {
-      return one != 0 && static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(kAddress);
-    });
-    entry |= std::uint64_t{kNumber} << (32 + SHIM_SLOT_BITS);
+    before_slot(SHIM_SLOT_LIST) = SHIM_SLOT_RECORDS | kNumber;
     list_ = kNumber;
     for (unsigned n = 0; n < 512; ++n) ram_.word(kFrame + 8 * n) = 1000 + n;
     for (unsigned n = 0; n < 512; ++n) ram_.word(kUserFrame + 8 * n) = 2000 + n;
@@ -1243,10 +1267,7 @@ TEST_P(CheckingShim, RecordsWhereTheTaskIsNotKnown) {
 TEST_P(FetchingShim, WritesNoRunsWithoutAList) {
   facts().lists[kNumber] = 0;  // it would fault
   std::memset(records_of_two_.data(), 0xff, records_of_two_.size());
-  std::uint64_t* const entry = std::find_if(table(), table() + kEntries, [](std::uint64_t one) {
-    return static_cast<std::uint32_t>(one) == static_cast<std::uint32_t>(kAddress);
-  });
-  *entry &= ~(std::uint64_t{kNumber} << (32 + SHIM_SLOT_BITS));
+  before_slot(SHIM_SLOT_LIST) = SHIM_SLOT_RECORDS;
   trap();
   expect_resumed();
   EXPECT_EQ(ring(2).head, 1u);
@@ -1333,30 +1354,96 @@ TEST_F(ShimCode, PassesForeignBreakpointsOnUndisturbed) {
   EXPECT_EQ(control().foreign, 2u);
 }
 
-TEST_F(ShimCode, FindsItsEntryBehindOthersWithTheSameHash) {
-  std::fill(table(), table() + kEntries, 0);
-  table()[first_entry(kAddress)] = 1;
-  table()[(first_entry(kAddress) + 1) % kEntries] = 2;
-  add_entry(kAddress);
+TEST_F(ShimCode, FindsItsEntryAmongOthersOfItsPage) {
+  constexpr std::uint64_t kAmong = kAddress + 0x800;
   control().active = 0;
+  unsigned late = 0;
+  for (unsigned below = 0; below < 6; ++below) {
+    for (unsigned above = 0; above < 6; ++above) {
+      table_.clear();
+      for (unsigned n = 1; n <= below; ++n) add_entry(kAmong - n, kOtherSlot);
+      for (unsigned n = 1; n <= above; ++n) add_entry(kAmong + n, kOtherSlot);
+      add_entry(kAmong);
 
-  trap();
+      trap(kAmong);
 
-  expect_resumed();
+      expect_resumed();
+      EXPECT_EQ(box(0).late, ++late) << below << " below, " << above << " above";
+    }
+  }
+  add_entry(kAddress);
+  add_entry(kAddress + 0xfff);
+  for (const std::uint64_t at : {kAddress, kAddress + 0xfff}) {
+    trap(at);
+    expect_resumed();
+    EXPECT_EQ(box(0).late, ++late) << "at an end of the page";
+  }
 }
 
-TEST_F(ShimCode, FindsItsEntryAtTheTablesBeginBehindOneAtItsEnd) {
-  std::uint64_t address = kAddress;
-  while (first_entry(address) != kEntries - 1) ++address;
-  table()[kEntries - 1] = 1;
-  add_entry(address);
-  ASSERT_EQ(table()[0] & 0xffffffff, address);
+TEST_F(ShimCode, FindsEntriesOfOtherPagesAndParts) {
   control().active = 0;
+  unsigned late = 0;
+  const auto places = {kAddress + 0x1000, kAddress + 0x20'0000, kAddress + 0x3f'f000,
+                       std::uint64_t{0x7fff'ffff}, std::uint64_t{0}};
+  for (const std::uint64_t at : places) add_entry(at);
+  for (const std::uint64_t at : places) {
+    trap(at);
+    expect_resumed();
+    EXPECT_EQ(box(0).late, ++late) << at;
+  }
+}
 
-  trap(address);
+TEST_F(ShimCode, PassesOnABreakpointThatNoEntryIsFor) {
+  add_entry(kAddress + 8);
+  const std::uint64_t others[] = {kAddress - 1,      kAddress + 1,         kAddress + 4,
+                                  kAddress + 9,      kAddress + 0x1000,    kAddress + 0x20'0000,
+                                  kAddress + 0x1008, kAddress + 0x20'0008, 0x7fff'ffff};
+  for (const std::uint64_t at : others) {
+    trap(at);
+    EXPECT_EQ(shim_test_where, 2u) << at;
+  }
+  EXPECT_EQ(control().foreign, std::size(others));
+}
+
+TEST_F(ShimCode, LooksAgainWhereAnEntryHasComeMeanwhile) {
+  const TrappedText text(0xcc);
+  control().active = 0;
+  changes = {{[&] { arm(text); }}, [&] { mprotect(region_ + kBlocks, SHIM_PAGE, kAll); }};
+  const SignalHandler reads(SIGSEGV, on_read), steps(SIGTRAP, on_step);
+  table_[static_cast<std::uint32_t>(text.address()) >> SHIM_PAGE_SHIFT];
+  write_table();
+  mprotect(region_ + kBlocks, SHIM_PAGE, PROT_NONE);
+
+  trap(text.address());
 
   expect_resumed();
-  EXPECT_EQ(box(0).late, 1u);
+  EXPECT_EQ(box(0).late, 1u) << "in its slot";
+  EXPECT_EQ(control().foreign, 0u);
+}
+
+TEST_F(ShimCode, PutsTheWayBackOnTheStackForASlotThatReturns) {
+  constexpr unsigned kLength = 7;
+  before_slot(SHIM_SLOT_LENGTH) = kLength;
+  control().active = 0;
+  for (const std::uint64_t below : {0, 8}) {
+    below_stack_ = below;
+
+    trap();
+
+    EXPECT_EQ(shim_test_where, 1u);
+    std::uint64_t way_back = 0;
+    std::memcpy(&way_back, reinterpret_cast<void*>(shim_test_out[4]), sizeof way_back);
+    EXPECT_EQ(way_back, kAddress + kLength);
+    shim_test_out[4] += sizeof way_back;
+    expect_resumed();
+  }
+  EXPECT_EQ(box(0).late, 2u);
+  control().active = 1;
+  trap_with([this] {
+    wait_until_raised(0);
+    EXPECT_EQ(box(0).regs[SHIM_RSP], shim_test_in[4]) << "as it was at the trap";
+    answer(0);
+  });
 }
 
 TEST_F(ShimCode, PassesOnABreakpointWhoseEntryWasTakenOut) {

@@ -151,11 +151,11 @@ class RecordingGuest {
   vmm::ShimRegion shared_{region.memory(), region.layout().place, region.layout().bytes,
                           region.layout().data};
   vmm::ShimPresence presence_{shared_, region.layout(), kHome, vmm::PlainRegion::gate()};
-  vmm::ShimTable table_{shared_, presence_, region.layout()};
+  vmm::ShimSlots slots_{shared_, presence_, region.layout(), kHome, {}};
+  vmm::ShimTable table_{shared_, presence_, slots_, region.layout()};
   /// Before the replay is made. Whether it has a list.
   bool add_trap_point(vmm::FetchList list) {
-    const auto bucket = table_.insert(kRecordedAt, region.layout().slots);
-    EXPECT_TRUE(bucket && *bucket && table_.publish(**bucket));
+    EXPECT_TRUE(table_.insert(kRecordedAt, region.layout().slots));
     const bool has_list = !list.is_default();
     EXPECT_TRUE(table_.set_recording(std::array{kRecordedAt}, has_list ? 1 : 0));
     if (!has_list) return false;

@@ -30,8 +30,10 @@ class DeferredShim final : public vmm::TrapTable {
     return TRY(shim())->allocate_slot(size);
   }
   std::uint64_t slot_room() const override { return shim_ ? shim_->slot_room() : 0; }
-  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override {
-    return TRY(shim())->write_slot(slot, code);
+  bool shares_slots() const override { return shim_ && shim_->shares_slots(); }
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code,
+                          vmm::SlotHeader header = {}) override {
+    return TRY(shim())->write_slot(slot, code, header);
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     return TRY(shim())->add_entry(address, slot);

@@ -86,7 +86,9 @@ class TableShim final : public vmm::TrapTable {
   Result<GuestVirt> allocate_slot(std::size_t size) override {
     return GuestVirt(kSlots.raw() + std::exchange(used_, used_ + size));
   }
-  Result<void> write_slot(GuestVirt, std::span<const std::byte>) override { return {}; }
+  Result<void> write_slot(GuestVirt, std::span<const std::byte>, vmm::SlotHeader) override {
+    return {};
+  }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     const std::lock_guard lock(lock_);
     EXPECT_FALSE(entries_.contains(address.raw())) << "there already";

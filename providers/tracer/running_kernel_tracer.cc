@@ -45,7 +45,7 @@ constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = En
 std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
   std::vector<StackTables::Moved> moved;
   for (const auto& slot : table.slots()) {
-    moved.push_back({slot.begin, slot.size, slot.address, slot.length});
+    moved.push_back({slot.begin, slot.size, slot.address, slot.length, slot.words});
   }
   return moved;
 }

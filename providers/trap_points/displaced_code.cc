@@ -5,22 +5,89 @@
 #include <algorithm>
 #include <iterator>
 
-#include "disasm/decoder.h"
 #include "vmm/base/check.h"
 
 namespace ringside::providers {
 
 using guest_linux::Kernel;
 
+/// The kernel knows an instruction that may fault by its slot, and special slots are the only ones
+/// of their kind.
 Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
+  const GuestVirt address = site.address();
+  const bool is_own = site.may_fault() || is_kexec_site(address) || is_search(address);
+  return is_own || !shim_.shares_slots() ? make_own_slot(site) : share_slot(site, std::nullopt);
+}
+
+Result<GuestVirt> DisplacedCode::slot_for_list(GuestVirt slot, const ProbeSite& site,
+                                               std::optional<std::uint8_t> list) {
+  const auto shared = shared_.find(slot);
+  if (shared == shared_.end()) return slot;
+  SlotKey key = shared->second.key;
+  if (std::exchange(std::get<2>(key), list) == list) return slot;
+  if (shared->second.users > 1 || by_key_.contains(key)) return share_slot(site, list);
+  by_key_.erase(shared->second.key);
+  by_key_[key] = slot;
+  shared->second.key = std::move(key);
+  return slot;
+}
+
+Result<DisplacedCode::SlotCode> DisplacedCode::encode(const ProbeSite& site, GuestVirt slot) {
+  const auto instruction = site.instruction();
+  const vmm::SlotHeader header{.replaced = instruction.front()};
+  auto returning = disasm::relocate_with_return(instruction, site.address(), slot);
+  if (!returning) {
+    return SlotCode{TRY(disasm::relocate(instruction, site.address(), slot)), std::nullopt, header};
+  }
+  SlotCode made{std::move(returning->bytes), returning->parts, header};
+  made.header.return_length = static_cast<std::uint8_t>(instruction.size());
+  return made;
+}
+
+Result<GuestVirt> DisplacedCode::share_slot(const ProbeSite& site,
+                                            std::optional<std::uint8_t> list) {
+  const GuestVirt address = site.address();
+  auto code = encode(site, shim_.place().slots);
+  if (!code) return refuse(address, code.error().message);
+  SlotKey key{code->bytes, code->header.encode(), list};
+  if (const auto known = by_key_.find(key); known != by_key_.end()) {
+    ++shared_.at(known->second).users;
+    return known->second;
+  }
+  const GuestVirt slot = TRY(shim_.allocate_slot(code->bytes.size()));
+  code = encode(site, slot);
+  if (!code) return refuse(address, code.error().message);
+  TRY(shim_.write_slot(slot, code->bytes, code->header));
+  note_slot(site, slot, *code);
+  by_key_[key] = slot;
+  shared_[slot] = {std::move(key), 1};
+  return slot;
+}
+
+void DisplacedCode::note_slot(const ProbeSite& site, GuestVirt slot, const SlotCode& code) {
+  const auto size = static_cast<std::uint32_t>(code.bytes.size());
+  const std::size_t length = site.instruction().size();
+  const GuestVirt next = site.address().wrapping_add(length);
+  ranges_.push_back(
+      {Kernel::AddressRange::of(slot, size), code.parts ? std::nullopt : std::optional(next)});
+  if (!code.parts) {
+    slots_.push_back({slot, size, site.address(), static_cast<std::uint8_t>(length)});
+    return;
+  }
+  GuestVirt at = slot;
+  for (const auto& part : *code.parts) {
+    slots_.push_back({at, part.size, {}, part.back, part.words});
+    at = at.wrapping_add(part.size);
+  }
+}
+
+Result<GuestVirt> DisplacedCode::make_own_slot(const ProbeSite& site) {
   const GuestVirt address = site.address();
   std::vector<std::byte> code;
   if (is_kexec_site(address)) code.resize(vmm::TrapTable::kKexecNoticeBytes);
   const bool searches = is_search(address);
   if (searches) code.resize(vmm::TrapTable::kFaultSearchBytes);
-  // Before the slot is the byte that the int3 replaces: for the next tracer, should we be killed.
-  const GuestVirt place = TRY(shim_.allocate_slot(1 + code.size() + site.displaced_size()));
-  const GuestVirt slot = place.wrapping_add(1);
+  const GuestVirt slot = TRY(shim_.allocate_slot(code.size() + site.displaced_size()));
   if (!code.empty())
     code = searches ? TRY(shim_.fault_search(slot)) : TRY(shim_.kexec_notice(slot));
   const GuestVirt begin = slot.wrapping_add(code.size());
@@ -28,13 +95,12 @@ Result<GuestVirt> DisplacedCode::make_slot(const ProbeSite& site) {
   if (!moved) return refuse(address, moved.error().message);
   CHECK(moved->size() == site.displaced_size());
   code.insert(code.end(), moved->begin(), moved->end());
-  code.insert(code.begin(), site.instruction().front());
-  TRY(shim_.write_slot(place, code));
+  TRY(shim_.write_slot(slot, code, {.replaced = site.instruction().front()}));
   if (site.may_fault()) TRY(shim_.add_fault(begin, address));
   const std::size_t length = site.instruction().size();
   slots_.push_back({begin, static_cast<std::uint32_t>(moved->size()), address,
                     static_cast<std::uint8_t>(length)});
-  ranges_.push_back({Kernel::AddressRange::of(place, code.size()), address.wrapping_add(length)});
+  ranges_.push_back({Kernel::AddressRange::of(slot, code.size()), address.wrapping_add(length)});
   return slot;
 }
 
@@ -106,7 +172,12 @@ Result<std::vector<GuestVirt>> DisplacedCode::ways_back(const GuestReader& live,
     const auto from = std::ranges::lower_bound(inside, range.code.begin);
     const auto to = std::ranges::lower_bound(inside, range.code.end);
     if (from == to) continue;
-    back.push_back(range.back);
+    if (!range.back) {
+      return fail(ErrorCode::Invalid, fmt::format("somebody may be at {:#x}, in code that several "
+                                                  "probes share",
+                                                  from->raw()));
+    }
+    back.push_back(*range.back);
     inside.erase(from, to);
   }
   for (const GuestVirt at : inside) {

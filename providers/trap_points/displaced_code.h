@@ -3,11 +3,16 @@
 // task that was preempted inside may come back at any time. Part of the trap point table.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "disasm/decoder.h"
 #include "providers/trap_points/jump_run.h"
 #include "providers/trap_points/sites/probe_site.h"
 #include "providers/trap_points/trap_point_types.h"
@@ -38,8 +43,13 @@ class DisplacedCode {
   /// All must outlive it.
   DisplacedCode(vmm::TrapTable& shim, SpecialSites special) : shim_(shim), special_(special) {}
 
-  /// A new slot for the site's instruction. Errors: no room left; the instruction cannot run there.
+  /// A slot for the site's instruction, whose traps wait. Errors: no room left; the instruction
+  /// cannot run there. Where room is scarce it may be another site's, too.
   Result<GuestVirt> make_slot(const ProbeSite& site);
+  /// The same where traps are recorded by this fetch list (none: they wait). `slot`: the one that
+  /// the site has; no entry of its leads there now.
+  Result<GuestVirt> slot_for_list(GuestVirt slot, const ProbeSite& site,
+                                  std::optional<std::uint8_t> list);
   /// A new record for a jump at `address`. Empty where there is none for it: out of reach, no room
   /// left, or a slot there has code of its own.
   /// `recording`: into rings, by this fetch list (TrapTable::record_at()).
@@ -57,10 +67,25 @@ class DisplacedCode {
   std::span<const Slot> slots() const { return slots_; }
 
  private:
-  /// Code that was displaced, with all that leads to it, and where in the text it goes on.
+  /// Code that was displaced, with all that leads to it, and where in the text it goes on; empty
+  /// where that is on the stack.
   struct DisplacedRange {
     guest_linux::Kernel::AddressRange code;
-    GuestVirt back;
+    std::optional<GuestVirt> back;
+  };
+  /// The contents of a slot, as if it lay where the slots begin, its header, and the list of its
+  /// trap points. Slots in which all are the same are one.
+  using SlotKey = std::tuple<std::vector<std::byte>, std::array<std::byte, vmm::SlotHeader::kBytes>,
+                             std::optional<std::uint8_t>>;
+  struct SharedSlot {
+    SlotKey key;
+    std::uint32_t users = 0;  // that ever had it
+  };
+  /// A slot's code at some place, with its parts if it ends with a return.
+  struct SlotCode {
+    std::vector<std::byte> bytes;
+    std::optional<std::array<disasm::ReturningCode::Part, 2>> parts;
+    vmm::SlotHeader header;
   };
 
   bool is_kexec_site(GuestVirt at) const {
@@ -69,13 +94,19 @@ class DisplacedCode {
   bool is_search(GuestVirt at) const {
     return special_.fault_search && *special_.fault_search == at;
   }
+  void note_slot(const ProbeSite& site, GuestVirt slot, const SlotCode& code);
+  static Result<SlotCode> encode(const ProbeSite& site, GuestVirt slot);
+  Result<GuestVirt> make_own_slot(const ProbeSite& site);
+  Result<GuestVirt> share_slot(const ProbeSite& site, std::optional<std::uint8_t> list);
   bool write_record(Jump& jump, vmm::JumpRecord record, GuestVirt jump_entry);
   void note_moved(const Jump& jump, GuestVirt address, GuestVirt slot, std::size_t size);
 
   vmm::TrapTable& shim_;
   const SpecialSites special_;
   std::vector<Slot> slots_;
-  std::vector<DisplacedRange> ranges_;
+  std::vector<DisplacedRange> ranges_;  // by address
+  std::map<SlotKey, GuestVirt> by_key_;
+  std::map<GuestVirt, SharedSlot> shared_;
 };
 
 }  // namespace ringside::providers

@@ -18,9 +18,13 @@ constexpr std::size_t kBefore[] = {0, vmm::TrapTable::kKexecNoticeBytes,
                                    vmm::TrapTable::kFaultSearchBytes};
 
 bool is_in_slot(Code instruction, GuestVirt address, Code code, GuestVirt slot) {
+  const auto begins_with = [code](Code moved) {
+    return moved.size() <= code.size() && std::ranges::equal(moved, code.first(moved.size()));
+  };
+  const auto returning = disasm::relocate_with_return(instruction, address, slot);
+  if (returning && begins_with(returning->bytes)) return true;
   const auto moved = disasm::relocate(instruction, address, slot);
-  return moved && moved->size() <= code.size() &&
-         std::equal(moved->begin(), moved->end(), code.begin());
+  return moved && begins_with(*moved);
 }
 
 }  // namespace

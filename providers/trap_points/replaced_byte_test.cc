@@ -48,6 +48,19 @@ TEST_P(Replaced, IsFoundFromTheSlot) {
   EXPECT_EQ(*found, instruction[0]);
 }
 
+TEST_P(Replaced, IsFoundFromASlotThatReturns) {
+  const Bytes& instruction = GetParam();
+  const auto code = disasm::relocate_with_return(instruction, kAt, kSlot);
+  if (!code) return;
+
+  const auto found = find_replaced(armed(instruction), kAt, instruction[0], code->bytes, kSlot);
+
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, instruction[0]);
+  EXPECT_FALSE(find_replaced(armed(instruction), kAt, instruction[0],
+                             std::span(code->bytes).first(code->bytes.size() - 1), kSlot));
+}
+
 TEST_P(Replaced, IsFoundBehindAFarewell) {
   const Bytes& instruction = GetParam();
   Bytes code(22, std::byte{0x48});

@@ -26,9 +26,7 @@ TEST_F(Jumps, StandWhereWholeInstructionsGiveFiveBytes) {
   ASSERT_TRUE(entry.has_value());
   EXPECT_EQ(table_.armed(), 2u);
   const GuestVirt place = entry->wrapping_add(-std::uint64_t{vmm::JumpRecord::kEntry});
-  std::vector<std::byte> held{shim_.replaced.at(place.wrapping_add(1))};
-  const auto& rest = shim_.slots.at(place.wrapping_add(1));
-  held.insert(held.end(), rest.begin(), rest.end());
+  const auto& held = shim_.slots.at(place);
   vmm::JumpRecord::Bytes head;
   std::copy_n(held.begin(), head.size(), head.begin());
   const auto record = vmm::JumpRecord::decode(head, place, *shim_.entry_of_jumps);
@@ -245,8 +243,8 @@ class RecordingJumps : public Jumps {
     const auto entry = target(offset);
     if (!entry) return std::nullopt;
     const GuestVirt place = entry->wrapping_add(-std::uint64_t{vmm::JumpRecord::kEntry});
-    vmm::JumpRecord::Bytes bytes{shim_.replaced.at(place.wrapping_add(1))};
-    std::copy_n(shim_.slots.at(place.wrapping_add(1)).begin(), bytes.size() - 1, bytes.begin() + 1);
+    vmm::JumpRecord::Bytes bytes;
+    std::copy_n(shim_.slots.at(place).begin(), bytes.size(), bytes.begin());
     const auto record = vmm::JumpRecord::decode(bytes, place, *shim_.jump_entry());
     return record ? std::optional(record->recording.has_value()) : std::nullopt;
   }

@@ -46,7 +46,8 @@ std::span<const std::byte> TrapPointStore::below(GuestVirt at) const {
 /// where that is another one now, there is a new slot: a task may still be inside the old one.
 Result<void> TrapPointStore::revive(TrapPoint& point, const ProbeSite& site) {
   const bool same = std::ranges::equal(point.site.instruction(), site.instruction());
-  point.slot = same ? point.slot : TRY(displaced_.make_slot(site));
+  point.slot = same ? TRY(displaced_.slot_for_list(point.slot, site, std::nullopt))
+                    : TRY(displaced_.make_slot(site));
   TRY(shim_.add_entry(point.address(), point.slot));
   point.site = site;
   point.users = 0;
@@ -88,10 +89,18 @@ Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses, std
     if (id && points_[*id].stage == Stage::Prepared) continue;
     return fail(ErrorCode::Invalid, "a probe whose traps wait stands there already");
   }
+  for (const GuestVirt address : addresses)
+    TRY(take_slot_for(points_[*index_.find(address)], list));
   TRY(shim_.record_at(addresses, list));
-  for (const GuestVirt address : addresses) {
-    if (const auto id = index_.find(address)) points_[*id].recording = list;
-  }
+  for (const GuestVirt address : addresses) points_[*index_.find(address)].recording = list;
+  return {};
+}
+
+Result<void> TrapPointStore::take_slot_for(TrapPoint& point, std::uint8_t list) {
+  const GuestVirt slot = TRY(displaced_.slot_for_list(point.slot, point.site, list));
+  if (slot == point.slot) return {};
+  TRY(shim_.add_entry(point.address(), slot));
+  point.slot = slot;
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -108,6 +109,80 @@ TEST_F(StoredTrapPoints, AreParkedOnlyIfTheyDoNotStand) {
   store_.park_all();
   EXPECT_EQ(store_[used].stage, TrapPoint::Stage::Parked);
   EXPECT_EQ(store_[stands].stage, TrapPoint::Stage::Armed);
+}
+
+/// g begins like f, and then: mov rax, rdi; je; mov rax, rdi; jmp f; jmp f; ret.
+class SharedSlots : public StoredTrapPoints {
+ protected:
+  SharedSlots() {
+    shim_.shares = true;
+    shim_.has_rings = true;
+    machine_.put(0x100, code({0x55, 0x48, 0x89, 0xf8, 0x74, 0x00, 0x48, 0x89, 0xf8, 0xe9,
+                              0xf2, 0xfe, 0xff, 0xff, 0xe9, 0xed, 0xfe, 0xff, 0xff, 0xc3}));
+  }
+  GuestVirt slot(std::uint64_t offset) const { return shim_.known.at(at(offset)); }
+  unsigned length(std::uint64_t offset) const {
+    return shim_.headers.at(slot(offset)).return_length;
+  }
+};
+
+TEST_F(SharedSlots, AreOfAllTrapPointsWithTheSameCode) {
+  for (const std::uint64_t offset : {0x005, 0x100, 0x101, 0x104, 0x106, 0x109, 0x10e}) make(offset);
+
+  EXPECT_EQ(slot(0x005), slot(0x100)) << "push rbp";
+  EXPECT_EQ(length(0x005), 1u);
+  EXPECT_EQ(slot(0x101), slot(0x106)) << "mov rax, rdi";
+  EXPECT_EQ(length(0x101), 3u);
+  EXPECT_EQ(shim_.slots.at(slot(0x101)), code({0x48, 0x89, 0xf8, 0xc3}));
+  EXPECT_EQ(slot(0x109), slot(0x10e)) << "to the same place";
+  EXPECT_EQ(length(0x109), 0u) << "it does not come back";
+  EXPECT_EQ(length(0x104), 0u) << "je has its own way back";
+  EXPECT_EQ(shim_.slots.size(), 4u);
+}
+
+TEST_F(SharedSlots, AreApartWhereListsDiffer) {
+  for (const std::uint64_t offset : {0x005, 0x100, 0x101, 0x106}) make(offset);
+  const GuestVirt push = slot(0x005), move = slot(0x101);
+
+  ASSERT_TRUE(store_.record_at(std::array{at(0x100), at(0x101)}, 3));
+  EXPECT_EQ(slot(0x005), push) << "it waits, as before";
+  EXPECT_NE(slot(0x100), push);
+  EXPECT_NE(slot(0x101), move);
+  EXPECT_EQ(slot(0x106), move);
+  EXPECT_EQ(shim_.slots.at(slot(0x100)), shim_.slots.at(push));
+  ASSERT_TRUE(store_.record_at(std::array{at(0x106)}, 3));
+  EXPECT_EQ(slot(0x106), slot(0x101));
+  EXPECT_EQ(shim_.slots.size(), 4u);
+}
+
+TEST_F(SharedSlots, OfOneTrapPointAloneTakeItsList) {
+  make(0x104);
+  const GuestVirt before = slot(0x104);
+
+  ASSERT_TRUE(store_.record_at(std::array{at(0x104)}, 3));
+
+  EXPECT_EQ(slot(0x104), before);
+  EXPECT_EQ(shim_.slots.size(), 1u);
+}
+
+TEST_F(SharedSlots, HaveTheWayBackOnTheStack) {
+  make(0x005);
+  make(0x104);
+  ASSERT_EQ(displaced_.slots().size(), 3u) << "two parts, and one with a jump back";
+  EXPECT_EQ(displaced_.slots()[0].begin, slot(0x005));
+  EXPECT_EQ(displaced_.slots()[0].words, 1u);
+  EXPECT_EQ(displaced_.slots()[1].words, 2u);
+  EXPECT_EQ(displaced_.slots()[2].words, 0u);
+  EXPECT_EQ(displaced_.slots()[2].address, at(0x104));
+
+  const vmm::PageTableReader live(machine_.memory(), kernel_.table());
+  const auto nobody = displaced_.ways_back(live, {});
+  ASSERT_TRUE(nobody);
+  EXPECT_TRUE(nobody->empty());
+  const auto known = displaced_.ways_back(live, std::array{slot(0x104)});
+  ASSERT_TRUE(known);
+  EXPECT_EQ(*known, std::vector{at(0x106)});
+  EXPECT_FALSE(displaced_.ways_back(live, std::array{slot(0x005).wrapping_add(3)}));
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ TEST_F(TrapPoints, PrepareTheSlotAndLeaveTheTextAlone) {
   ASSERT_EQ(slot.size(), 6u) << "push rbp, jmp rel32";
   EXPECT_EQ(slot[0], std::byte{0x55});
   EXPECT_EQ(slot[1], std::byte{0xe9});
-  EXPECT_EQ(shim_.replaced.at(shim_.known.at(at(0x005))), std::byte{0x55}) << "for a next tracer";
+  const vmm::SlotHeader header = shim_.headers.at(shim_.known.at(at(0x005)));
+  EXPECT_EQ(header.replaced, std::byte{0x55}) << "for a next tracer";
+  EXPECT_EQ(header.return_length, 0u);
   EXPECT_TRUE(shim_.entries.empty()) << "an int3 there is the guest's own";
   EXPECT_FALSE(table_.is_armed(*id));
 }

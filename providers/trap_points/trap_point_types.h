@@ -20,12 +20,15 @@ struct TrapPointId {
 };
 
 /// A slot, in which a displaced instruction runs: its address and size, and the instruction's own
-/// address and length.
+/// address and length. Or, with `words`, a part of one that several trap points share: the stack
+/// has so many words more than at the instruction, and the topmost is an address `length` bytes
+/// behind that.
 struct Slot {
   GuestVirt begin;
   std::uint32_t size = 0;
   GuestVirt address;
   std::uint8_t length = 0;
+  std::uint8_t words = 0;
 };
 
 /// Tells all places in some ranges at which somebody in the guest may go on.

@@ -90,13 +90,14 @@ class FakeShim : public vmm::TrapTable {
     used_ += size;
     return slot;
   }
-  Result<void> write_slot(GuestVirt place, std::span<const std::byte> bytes) override {
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> bytes,
+                          vmm::SlotHeader header = {}) override {
     if (refuses_slots) return fail(ErrorCode::MachineGone, "refused");
-    const GuestVirt slot(place.raw() + 1);
-    replaced[slot] = bytes.front();
-    slots[slot].assign(bytes.begin() + 1, bytes.end());
+    headers[slot] = header;
+    slots[slot].assign(bytes.begin(), bytes.end());
     return {};
   }
+  bool shares_slots() const override { return shares; }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override {
     EXPECT_TRUE(slots.contains(slot)) << "slot before entry";
     EXPECT_FALSE(entries.contains(address)) << "enabled";
@@ -142,14 +143,14 @@ class FakeShim : public vmm::TrapTable {
   std::uint64_t slot_room() const override { return room; }
   std::optional<GuestVirt> jump_entry() const override { return entry_of_jumps; }
 
-  bool full = false, refuses_slots = false;
+  bool full = false, refuses_slots = false, shares = false;
   unsigned armings = 0;
   std::uint64_t room = kSlotBytes;
   std::optional<GuestVirt> entry_of_jumps;  // none: no jumps
   bool mapped = true, has_rings = false;
   vmm::ShimState now = vmm::ShimState::There;
   std::map<GuestVirt, std::vector<std::byte>> slots;
-  std::map<GuestVirt, std::byte> replaced;        // what lies before each
+  std::map<GuestVirt, vmm::SlotHeader> headers;   // what lies before each
   std::map<GuestVirt, GuestVirt> known, entries;  // those that are enabled
   std::map<GuestVirt, GuestVirt> faults;          // slot to place
   std::vector<GuestVirt> searching;               // slots

@@ -3,11 +3,15 @@
 // Used by the tests of this folder and of those above it. Not linked into the product.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,12 +75,20 @@ class PlainRegion {
   shim_control& control() { return at<shim_control>(layout_.data); }
   shim_head& head(unsigned i) { return at<shim_head>(layout_.data + SHIM_HEAD_AT(i)); }
   shim_box& box(unsigned i) { return at<shim_box>(layout_.data + SHIM_BOX_AT(i)); }
-  std::uint64_t& entry(std::uint32_t bucket) {
-    return at<std::uint64_t>(layout_.table + std::size_t{8} * bucket);
+  /// By the guest's table: slots by trap point, as offsets from the header; 0: it is disabled.
+  std::map<GuestVirt, std::uint64_t> entries() const {
+    std::map<GuestVirt, std::uint64_t> found;
+    for (const LeftEntry& entry : read_table(memory_, layout_)) {
+      const bool is_new = found.emplace(entry.address, entry.slot).second;
+      if (!is_new) ADD_FAILURE() << entry.address.raw() << " is there twice";
+    }
+    return found;
   }
-  std::uint32_t bucket_of(GuestVirt address) const {
-    const std::uint32_t hash = static_cast<std::uint32_t>(address.raw()) * SHIM_HASH;
-    return static_cast<std::uint32_t>(std::uint64_t{hash} * layout_.table_entries >> 32);
+  /// The address's; empty where it has none.
+  std::optional<std::uint64_t> entry_of(GuestVirt address) const {
+    const auto all = entries();
+    const auto entry = all.find(address);
+    return entry == all.end() ? std::nullopt : std::optional(entry->second);
   }
 
   /// By copies: what the guest does before each copy of the region.

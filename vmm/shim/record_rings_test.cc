@@ -28,17 +28,19 @@ struct RingHost {
   RingHost(PlainRegion& plain, std::uint32_t cpus)
       : region(plain.memory(), plain.layout().place, plain.layout().bytes, plain.layout().data),
         presence(region, plain.layout(), kRingsHome, PlainRegion::gate()),
-        table(region, presence, plain.layout()),
+        slots(region, presence, plain.layout(), kRingsHome, {}),
+        table(region, presence, slots, plain.layout()),
         rings(region, presence, table, plain.layout(), kRingsHome) {
     EXPECT_EQ(plain.layout().ring_count, cpus);
     for (const GuestVirt at : {kText, kSecondText}) {
-      EXPECT_TRUE(table.publish(**table.insert(at, plain.layout().slots)));
+      EXPECT_TRUE(table.insert(at, plain.layout().slots));
       EXPECT_TRUE(table.set_recording(std::array{at}, 0));
     }
   }
 
   ShimRegion region;
   ShimPresence presence;
+  ShimSlots slots;
   ShimTable table;
   RecordRings rings;
 };
@@ -222,7 +224,7 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
   FetchList list;
   list.add({.source = FetchLoad::kTask, .words = 40});
   const std::size_t run_bytes = list.record_bytes() - SHIM_RECORD_RUNS;
-  ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
+  ASSERT_TRUE(host_.table.insert(kThirdText, plain_.layout().slots));
   ASSERT_TRUE(host_.table.set_recording(std::array{kThirdText}, 2));
   ASSERT_TRUE(rings_.set_lists({FetchList(), list}));
   plain_.record_shift = static_cast<unsigned>(std::countr_zero(plain_.ring(0).record_bytes));
@@ -256,7 +258,7 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
 TEST_P(Rings, HaveTheSmallestRecordsWhereNoListCopiesRegisters) {
   FetchList name({.registers = false, .ids = false}), ids({.registers = false, .ids = true});
   ids.add({.source = FetchLoad::kTask, .words = 2});
-  ASSERT_TRUE(host_.table.publish(**host_.table.insert(kThirdText, plain_.layout().slots)));
+  ASSERT_TRUE(host_.table.insert(kThirdText, plain_.layout().slots));
   for (const GuestVirt at : {kText, kThirdText}) {
     ASSERT_TRUE(host_.table.set_recording(std::array{at}, at == kText ? 1 : 2));
   }

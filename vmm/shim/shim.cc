@@ -17,7 +17,7 @@ Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsign
       region_(memory, layout.place, layout.bytes, layout.data),
       presence_(region_, layout, base, gate, runs),
       slots_(region_, presence_, layout, base, std::move(occupied)),
-      table_(region_, presence_, layout),
+      table_(region_, presence_, slots_, layout),
       faults_(region_, presence_, slots_, base),
       control_(region_, presence_),
       claims_(region_, presence_),
@@ -30,15 +30,15 @@ Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsign
 }
 
 Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
-  if (!ShimTable::has_key(address) || !slots_.contains(slot)) {
+  const std::uint64_t offset = slot.offset_from(base_);
+  if (!ShimTable::has_key(address) || !slots_.may_begin_at(offset)) {
     return fail(ErrorCode::Invalid,
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
   }
-  const auto added = TRY(table_.insert(address, slot.offset_from(base_)));
-  if (!added) return {};
+  TRY(table_.insert(address, offset));
   if (slot == kexec_slot_) traps_.set_kexec_site(address);
-  return table_.publish(*added);
+  return slots_.set_list(offset, std::nullopt);
 }
 
 Result<void> Shim::set_fetch_lists(const std::optional<FetchFacts>& facts,
@@ -80,7 +80,9 @@ Result<void> Shim::record_at(std::span<const GuestVirt> addresses, std::uint8_t 
   if (!rings_.has_room_for(list)) {
     return fail(ErrorCode::Limit, "its records are larger than those that the rings were made for");
   }
-  return table_.set_recording(addresses, list);
+  TRY(table_.set_recording(addresses, list));
+  for (const GuestVirt address : addresses) TRY(slots_.set_list(table_.slot_of(address), list));
+  return {};
 }
 
 Result<std::vector<std::byte>> Shim::kexec_notice(GuestVirt slot) {
@@ -153,7 +155,7 @@ std::optional<GuestVirt> Shim::displaced_from(GuestVirt pc) const {
   const auto slot = slots_.slot_at(pc.offset_from(base_));
   if (!slot) return std::nullopt;
   const auto trap_point = table_.trap_point_in(slot->begin, slot->end);
-  return trap_point ? trap_point : jumped_from(slot->begin);
+  return trap_point ? trap_point : jumped_from(slot->begin + SlotHeader::kBytes);
 }
 
 /// The trap point whose jump's record stands at this offset; empty where none does.

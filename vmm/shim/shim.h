@@ -64,8 +64,10 @@ class Shim final : public TrapTable, public Mailboxes {
 
   Result<GuestVirt> allocate_slot(std::size_t size) override { return slots_.allocate(size); }
   std::uint64_t slot_room() const override { return slots_.room(); }
-  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) override {
-    return slots_.write(slot, code);
+  bool shares_slots() const override { return layout_.shares_slots(); }
+  Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code,
+                          SlotHeader header = {}) override {
+    return slots_.write(slot, code, header);
   }
   Result<void> add_entry(GuestVirt address, GuestVirt slot) override;
   std::uint32_t ring_count() const override { return layout_.ring_count; }

@@ -59,12 +59,11 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
   header.original = facts.int3_handler.raw();
   header.this_cpu_off = facts.this_cpu_off;
   header.data = home.wrapping_add(layout.data).raw();
-  header.table = home.wrapping_add(layout.table).raw();
-  header.table_entries = layout.table_entries;
+  header.slots = home.wrapping_add(layout.slots).raw();
+  header.unit_shift = layout.unit_shift;
   header.page_bytes = static_cast<std::uint32_t>(layout.page_bytes);
   header.base = home.raw();
   header.region_bytes = layout.bytes;
-  header.slots = home.wrapping_add(layout.slots).raw();
   header.slots_bytes = layout.slots_bytes;
   if (facts.task) {
     header.current = facts.task->current;

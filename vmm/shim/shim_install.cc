@@ -79,15 +79,20 @@ Result<SavedGate> read_gate(const GuestMemory& memory, const ShimKernelFacts& fa
   return saved;
 }
 
-/// Code and header in place, table and data empty. Slots are written before they are reachable.
+/// The table and the data are empty. All else in the slots is written before anything leads there.
+[[nodiscard]] bool clear_table_and_data(GuestMemory& memory, const ShimLayout& layout) {
+  return clear_memory(memory, layout.place.wrapping_add(layout.slots), ShimSlots::kTableBytes) &&
+         clear_memory(memory, layout.place.wrapping_add(layout.data), layout.bytes - layout.data);
+}
+
+/// Code and header in place.
 Result<void> fill_region(GuestMemory& memory, const shim_header& header, const ShimLayout& layout) {
   const GuestPhys place = layout.place;
   const auto image = image_with(header);
-  const bool filled =
-      clear_memory(memory, place, layout.slots) &&
-      clear_memory(memory, place.wrapping_add(layout.data), layout.bytes - layout.data) &&
-      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
-      memory.write(place, std::as_bytes(std::span(&header, 1)));
+  const bool filled = clear_memory(memory, place, layout.slots) &&
+                      clear_table_and_data(memory, layout) &&
+                      memory.write(place, std::as_bytes(std::span(shim_image, shim_image_size))) &&
+                      memory.write(place, std::as_bytes(std::span(&header, 1)));
   if (filled) return {};
   return fail(ErrorCode::Io, "the memory set aside for the shim cannot be written");
 }
@@ -231,10 +236,7 @@ Result<std::unique_ptr<Shim>> ShimRemains::take_over(PausedMachine& machine,
   header = complete(header, facts, home_, layout_);
   own(header, machine);
   TRY(clear_other_slots(machine, layout_, *occupied));
-  const bool filled = clear_memory(memory, layout_.place.wrapping_add(layout_.table),
-                                   layout_.slots - layout_.table) &&
-                      clear_memory(memory, layout_.place.wrapping_add(layout_.data),
-                                   layout_.bytes - layout_.data) &&
+  const bool filled = clear_table_and_data(memory, layout_) &&
                       memory.write(layout_.place, std::as_bytes(std::span(&header, 1)));
   if (!filled) return fail(ErrorCode::Io, "the old stub's memory cannot be written");
   ShimMapping mapping = *mapping_;

@@ -65,10 +65,9 @@ TEST(ShimInstall, PointsTheGateAtTheEntryAndRemembersTheHandler) {
   EXPECT_EQ(header.base, 0xffffffff81200000u);
   EXPECT_EQ(header.region_bytes, 16 * kMiB);
   EXPECT_EQ(header.page_bytes, 2 * kMiB);
-  EXPECT_EQ(header.table, header.base + 2 * kMiB);
-  EXPECT_EQ(header.table_entries, 1u << 18);
-  EXPECT_EQ(header.slots, header.base + 4 * kMiB);
-  EXPECT_EQ(header.slots_bytes, 10 * kMiB);
+  EXPECT_EQ(header.slots, header.base + 2 * kMiB);
+  EXPECT_EQ(header.slots_bytes, 12 * kMiB);
+  EXPECT_EQ(header.unit_shift, 5u);
   EXPECT_EQ(header.data, header.base + 14 * kMiB);
   EXPECT_EQ(header.current, 0) << "nobody knows where it is";
   EXPECT_EQ(guest.gate_handler().raw(), 0xffffffff81200000 + header.entry);
@@ -145,8 +144,8 @@ TEST(ShimInstall, FitsIntoTheFirstMegabyteBySmallPages) {
   EXPECT_EQ(header.page_bytes, 4096u);
   EXPECT_EQ(header.region_bytes, (400u << 10) - 2 * 4096) << "the last pages are page tables";
   EXPECT_EQ(header.data, header.base + header.region_bytes - SHIM_DATA_SIZE);
-  EXPECT_GT(header.table_entries / 4 * 3, 15'000u);
-  EXPECT_EQ(header.slots, header.table + header.table_entries * 8u);
+  EXPECT_EQ(header.slots, header.base + SHIM_CODE_SIZE);
+  EXPECT_EQ(header.unit_shift, 0u);
   EXPECT_EQ(header.slots + header.slots_bytes, header.data);
   const std::uint64_t table = kLow.base.raw() + header.region_bytes;
   EXPECT_EQ(guest.pmd(home_of(header)), table | 0x63);

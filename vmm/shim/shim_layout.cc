@@ -10,8 +10,19 @@
 namespace ringside::vmm {
 namespace {
 
-constexpr std::uint64_t kEntryBytes = sizeof(std::uint64_t);
-constexpr std::uint64_t kFetchBytes = round_up(sizeof(shim_fetch), kEntryBytes);
+constexpr std::uint64_t kFetchBytes = round_up(sizeof(shim_fetch), sizeof(std::uint64_t));
+/// As far as the table reaches in its smallest units; larger regions have larger ones.
+constexpr std::uint64_t kSmallSlots = std::uint64_t{1} << (16 + SHIM_BLOCK_SHIFT);
+constexpr std::uint32_t kLargeUnitShift = 5;
+static_assert(kSmallSlots <= 1 << SHIM_ENTRY_SLOT_BITS);
+static_assert(kLargeShimBytes <= kSmallSlots << kLargeUnitShift);
+
+/// Of Debian's 6.1 and 6.12, with what both cost: the entries of all functions take 6.4 bytes each
+/// where slots are shared, and 40 to 47 where they are not.
+std::uint64_t room_of(std::uint64_t trap_points, bool shares_slots) {
+  constexpr std::uint64_t kTables = 20 << 10;  // for addresses all over the kernel's text
+  return kTables + (shares_slots ? 13 * trap_points / 2 : 48 * trap_points);
+}
 
 /// As large as `room` allows, behind the mailboxes.
 void add_rings(ShimLayout& layout, RingWants rings, std::uint64_t room) {
@@ -23,44 +34,41 @@ void add_rings(ShimLayout& layout, RingWants rings, std::uint64_t room) {
   layout.expected_points = rings.trap_points;
 }
 
-/// Of table and slots, for so many trap points, as many again and some thousand more, since modules
-/// come later, and for their fetch lists.
-std::uint64_t room_for(std::uint64_t trap_points) {
-  constexpr std::uint64_t kEach = 22, kMore = 4096, kList = 512;  // bytes, trap points, bytes
-  return kEach * (2 * trap_points + kMore) +
-         kList * std::min<std::uint64_t>(trap_points, SHIM_LISTS);
-}
-
-/// Rings take a quarter of all, or what is left beside the trap points.
+/// Rings take a quarter of all. If the trap points are known, they take what is left beside these,
+/// as many again and some thousand more, since modules come later, and their fetch lists; but an
+/// eighth at least.
 std::uint64_t room_for_rings(std::uint64_t bytes, RingWants rings) {
+  constexpr std::uint64_t kMore = 4096, kList = 512;  // trap points, bytes
   std::uint64_t room = bytes / 4;
-  const std::uint64_t others = SHIM_CODE_SIZE + SHIM_DATA_SIZE + room_for(rings.trap_points);
-  const std::uint64_t left = std::min(bytes - std::min(bytes, others), kShimLargePage);
-  if (rings.trap_points != 0) room = std::max(room, left);
+  if (rings.trap_points != 0) {
+    const std::uint64_t others =
+        SHIM_CODE_SIZE + SHIM_DATA_SIZE + kFetchBytes +
+        room_of(std::uint64_t{2} * rings.trap_points + kMore, bytes <= kSmallSlots) +
+        kList * std::min(rings.trap_points, SHIM_LISTS);
+    const std::uint64_t left = std::min(bytes - std::min(bytes, others), kShimLargePage);
+    room = std::max(bytes / 8, left);
+  }
   return round_down(room, kShimSmallPage);
 }
 
-/// Gives the table what is left before the slots.
-void fill_table(ShimLayout& layout) {
-  layout.table_entries = static_cast<std::uint32_t>((layout.slots - layout.table) / kEntryBytes);
+/// From `slots` to the data.
+void fill_slots(ShimLayout& layout) {
+  layout.slots_bytes = layout.data - layout.slots;
+  layout.unit_shift = layout.slots_bytes <= kSmallSlots ? 0 : kLargeUnitShift;
 }
 
 ShimLayout large_layout(GuestPhys place, RingWants rings) {
   ShimLayout layout;
   layout.place = place;
   layout.page_bytes = kShimLargePage;
-  layout.table = kShimLargePage;
-  layout.slots = 2 * kShimLargePage;
+  layout.slots = kShimLargePage;
   layout.data = kLargeShimBytes - kShimLargePage;
-  layout.slots_bytes = layout.data - layout.slots;
   layout.bytes = kLargeShimBytes;
   add_rings(layout, rings, kShimLargePage - SHIM_DATA_SIZE);
-  fill_table(layout);
+  fill_slots(layout);
   return layout;
 }
 
-/// A trap point takes 8 bytes of a table that is 3/4 full at most, and a slot of 9 to 10 bytes: so
-/// half of the room for each.
 ShimLayout small_layout(GuestPhys place, std::uint64_t size, RingWants rings) {
   ShimLayout layout;
   layout.place = place;
@@ -74,18 +82,19 @@ ShimLayout small_layout(GuestPhys place, std::uint64_t size, RingWants rings) {
     add_rings(layout, rings, room);
     if (layout.ring_count != 0) data_bytes += room;
   }
-  const std::uint64_t room = layout.bytes - SHIM_CODE_SIZE - data_bytes;
-  layout.table = SHIM_FETCH_AT + (layout.ring_count != 0 ? kFetchBytes : 0);
-  layout.slots = SHIM_CODE_SIZE + round_down(room / 2, kShimSmallPage);
+  layout.slots = SHIM_FETCH_AT + (layout.ring_count != 0 ? kFetchBytes : 0);
   layout.data = layout.bytes - data_bytes;
-  fill_table(layout);
-  layout.slots_bytes = layout.data - layout.slots;
+  fill_slots(layout);
   layout.page_tables = place.wrapping_add(layout.bytes);
   layout.user_page_table = layout.page_tables.wrapping_add(layout.directories() * kShimSmallPage);
   return layout;
 }
 
 }  // namespace
+
+std::uint64_t ShimLayout::room_for(std::size_t trap_points) const {
+  return room_of(trap_points, shares_slots());
+}
 
 Result<ShimLayout> layout_shim(GuestMemory::Extent place, RingWants rings) {
   const std::uint64_t start = place.base.raw();

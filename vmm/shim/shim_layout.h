@@ -22,7 +22,7 @@ namespace ringside::vmm {
 
 inline constexpr std::uint64_t kShimSmallPage = arch::kPageSize,
                                kShimLargePage = arch::kLargePageSize;
-/// The size of the form with large pages: a table for 196,608 trap points, and 10 MiB of slots.
+/// The size of the form with large pages: 12 MiB of slots.
 inline constexpr std::uint64_t kLargeShimBytes = 16 << 20;
 /// Smaller places are refused: they would hold some hundred trap points.
 inline constexpr std::uint64_t kSmallestShimBytes = 64 << 10;
@@ -32,17 +32,6 @@ inline constexpr unsigned kLeastRecordShift = std::bit_width(SHIM_RECORD_SIZE) -
 /// Of the size of records that have registers and no memory.
 inline constexpr unsigned kDefaultRecordShift = std::bit_width(std::uint64_t{SHIM_RECORD_RUNS});
 static_assert(SHIM_RECORD_RUNS <= 1U << kDefaultRecordShift);
-
-/// The address of the trap point of a table entry. The entry has the low half; the high half is all
-/// ones, because kernel text lies in the top 2 GiB. A lower address belongs to no trap point.
-constexpr GuestVirt trap_point_of_entry(std::uint64_t entry) {
-  return GuestVirt(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(entry)}));
-}
-
-/// The offset of an enabled entry's slot; 0 of a disabled one.
-constexpr std::uint64_t slot_of_entry(std::uint64_t entry) {
-  return entry >> 32 & ((std::uint64_t{1} << SHIM_SLOT_BITS) - 1);
-}
 
 /// Where a shim lies in the guest's addresses, and the slots in it.
 struct ShimPlace {
@@ -62,11 +51,11 @@ struct RingWants {
 };
 
 struct ShimLayout {
-  GuestPhys place;                               // of the header
-  std::uint64_t page_bytes = 0;                  // of the pages that map it
-  std::uint64_t table = 0, slots = 0, data = 0;  // offsets from the header
-  std::uint32_t table_entries = 0;
-  std::uint64_t slots_bytes = 0;
+  GuestPhys place;                    // of the header
+  std::uint64_t page_bytes = 0;       // of the pages that map it
+  std::uint64_t slots = 0, data = 0;  // offsets from the header
+  std::uint64_t slots_bytes = 0;      // with the table, which lies at their beginning
+  std::uint32_t unit_shift = 0;       // of distances in the table
   std::uint64_t rings = 0;            // offset of the first struct shim_ring, in the data part
   std::uint32_t ring_count = 0;       // one for each CPU; 0: there are none
   std::uint64_t ring_room = 0;        // bytes, for the records of a CPU's two rings
@@ -81,13 +70,13 @@ struct ShimLayout {
   std::uint64_t taken() const {
     return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;
   }
-  /// With more, open addressing would make long walks in the guest.
-  std::size_t most_trap_points() const { return std::size_t{table_entries} / 4 * 3; }
+  /// Whether slots with the same code are one. It saves room: of the kernel's functions, nine of
+  /// ten begin like another one.
+  bool shares_slots() const { return unit_shift == 0; }
   /// Whether it has room for so many trap points with their slots.
-  bool holds(std::size_t trap_points) const {
-    constexpr std::size_t kSlot = 10;  // bytes; few of fbt's slots are larger
-    return trap_points <= most_trap_points() && trap_points <= slots_bytes / kSlot;
-  }
+  bool holds(std::size_t trap_points) const { return room_for(trap_points) <= slots_bytes; }
+  /// Bytes of the table, and of the slots of so many trap points.
+  std::uint64_t room_for(std::size_t trap_points) const;
   /// Where it lies once it is mapped at `home`.
   ShimPlace place_at(GuestVirt home) const {
     return {home, bytes, home.wrapping_add(slots), slots_bytes};

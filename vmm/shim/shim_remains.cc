@@ -12,6 +12,7 @@
 #include "vmm/base/numbers.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/shim_region.h"
+#include "vmm/shim/shim_table.h"
 
 namespace ringside::vmm {
 namespace {
@@ -182,19 +183,10 @@ std::uint64_t ShimRemains::heartbeat(const GuestMemory& memory) const {
 }
 
 std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) const {
-  std::vector<std::uint64_t> table(layout_.table_entries);
   std::vector<Entry> found;
-  const GuestPhys at = layout_.place.wrapping_add(layout_.table);
-  if (!memory.read(at, std::as_writable_bytes(std::span(table)))) return found;
-  for (const std::uint64_t entry : table) {
-    const std::uint64_t offset = slot_of_entry(entry);
-    const bool leads_to_slot =
-        offset >= layout_.slots && offset - layout_.slots < layout_.slots_bytes;
-    if (!leads_to_slot && offset != 0) continue;
-    const GuestVirt address = trap_point_of_entry(entry);
-    if (address < arch::kKernelImage) continue;
-    found.push_back(
-        {address, leads_to_slot ? std::optional(home_.wrapping_add(offset)) : std::nullopt});
+  for (const LeftEntry& left : read_table(memory, layout_)) {
+    found.push_back({left.address,
+                     left.slot == 0 ? std::nullopt : std::optional(home_.wrapping_add(left.slot))});
   }
   return found;
 }

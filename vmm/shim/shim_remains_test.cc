@@ -9,6 +9,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 
@@ -30,14 +33,15 @@ class Remains : public testing::TestWithParam<bool> {
     clean_ = image_of(guest_);
     auto shim = install(guest_, facts_, kLow);
     EXPECT_TRUE(shim) << shim.error().message;
+    shim_ = std::move(*shim);
     for (const GuestVirt at : {kText, kOther}) {
-      slots_.push_back(*(*shim)->allocate_slot(4));
+      slots_.push_back(*shim_->allocate_slot(4));
       const std::array code = {std::byte{0x55}, std::byte{0xe9}};
-      EXPECT_TRUE((*shim)->write_slot(slots_.back(), code));
-      EXPECT_TRUE((*shim)->add_entry(at, slots_.back()));
-      EXPECT_TRUE((*shim)->enable_entries(std::array{at}));
+      EXPECT_TRUE(shim_->write_slot(slots_.back(), code));
+      EXPECT_TRUE(shim_->add_entry(at, slots_.back()));
+      EXPECT_TRUE(shim_->enable_entries(std::array{at}));
     }
-    (*shim)->activate();
+    shim_->activate();
   }
   Result<std::optional<ShimRemains>> find() { return ShimRemains::find(guest_.memory(), facts_); }
   std::string refusal() {
@@ -54,6 +58,7 @@ class Remains : public testing::TestWithParam<bool> {
   FakeGuest guest_;
   ShimKernelFacts facts_;
   std::vector<std::byte> clean_;
+  std::unique_ptr<Shim> shim_;  // of the tracer that died
   std::vector<GuestVirt> slots_;
 };
 
@@ -93,14 +98,7 @@ TEST_P(Remains, MayLieWhereTheKernelsRegionBegins) {
 }
 
 TEST_P(Remains, TellOfEntriesThatWereTakenOut) {
-  const shim_header before = header();
-  const std::uint64_t table = before.table - before.base;
-  for (std::uint32_t n = 0; n < before.table_entries; ++n) {
-    const GuestPhys at = kLow.base.wrapping_add(table + 8 * n);
-    const std::uint64_t entry = guest_.memory().load64(at).value_or(0);
-    if (static_cast<std::uint32_t>(entry) != static_cast<std::uint32_t>(kText.raw())) continue;
-    ASSERT_TRUE(guest_.memory().store64(at, static_cast<std::uint32_t>(entry)));
-  }
+  shim_->disable_entry(kText);
 
   const auto found = find();
 
@@ -252,7 +250,7 @@ TEST_P(Remains, NoWordOfTheHeaderIsBelieved) {
 /// The header of a shim that says that it is mapped at another address.
 shim_header moved_to(shim_header header, std::uint64_t base) {
   const std::uint64_t by = base - header.base;
-  for (std::uint64_t* const address : {&header.base, &header.data, &header.table, &header.slots}) {
+  for (std::uint64_t* const address : {&header.base, &header.data, &header.slots}) {
     *address += by;
   }
   return header;
@@ -294,22 +292,10 @@ TEST_P(Remains, NorAreThePageTables) {
   EXPECT_NE(refusal().find("page tables"), std::string::npos) << refusal();
 }
 
-TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
+TEST_P(Remains, SlotsAreReadFromTheirFirstToTheirLastByte) {
   const auto found = find();
   ASSERT_TRUE(found && *found);
   const shim_header h = header();
-  const std::uint64_t table = kLow.base.raw() + (h.table - h.base);
-  std::uint64_t bucket = 0;
-  for (const std::uint64_t entry :
-       {std::uint64_t{0x8100'1000} | std::uint64_t{8} << 32,            // the header
-        std::uint64_t{0x8100'2000} | std::uint64_t{0xffff'fff0} << 32,  // after it
-        std::uint64_t{0x0100'3000} | (h.slots - h.base) << 32,          // not in the top 2 GiB
-        std::uint64_t{0x0100'4000}}) {                                  // disabled, and not there
-    while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
-    guest_.put64(table + 8 * bucket, entry);
-  }
-
-  EXPECT_EQ((*found)->entries(guest_.memory()).size(), 2u);
   std::array<std::byte, 8> code{};
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.base), code), 0u);
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.data - 4), code), 4u);
@@ -318,23 +304,91 @@ TEST_P(Remains, EntriesThatLeadOutsideAreLeftOut) {
   EXPECT_EQ((*found)->read_slot(guest_.memory(), GuestVirt(h.slots - 1), code), 0u);
 }
 
-TEST_P(Remains, AnEntryMayLeadToTheFirstAndToTheLastByteOfTheSlots) {
-  const auto found = find();
-  ASSERT_TRUE(found && *found);
+/// Writes a table of its own, as a hostile guest may.
+class LeftTables : public Remains {
+ protected:
+  static constexpr std::uint64_t kPages = 0x10000, kBlock = 0x11000;  // from the first slot on
+  static constexpr std::uint32_t kKey = 0x9000'3000;                  // of a page
+
+  template <class Word>
+  void put(std::uint64_t distance, std::uint64_t value) {
+    const shim_header h = header();
+    const auto word = static_cast<Word>(value);
+    const std::uint64_t at = kLow.base.raw() + (h.slots - h.base) + distance;
+    std::memcpy(guest_.ram().data() + at, &word, sizeof word);
+  }
+  void lead_to_pages(std::uint32_t key, std::uint64_t pages) {
+    put<std::uint16_t>(2 * (key >> SHIM_TABLE_SHIFT), pages >> SHIM_BLOCK_SHIFT);
+  }
+  void lead_to_block(std::uint64_t block) {
+    const std::uint32_t page = kKey >> SHIM_PAGE_SHIFT & (SHIM_PAGES_WORDS - 1);
+    put<std::uint16_t>(kPages + 2 * page, block >> SHIM_BLOCK_SHIFT);
+  }
+  std::vector<ShimRemains::Entry> entries() { return (*find())->entries(guest_.memory()); }
+};
+INSTANTIATE_TEST_SUITE_P(One, LeftTables, testing::Values(false));
+
+TEST_P(LeftTables, EntriesThatLeadOutsideAreLeftOut) {
   const shim_header h = header();
-  const std::uint64_t table = kLow.base.raw() + (h.table - h.base);
-  std::uint64_t bucket = 0;
-  const auto add = [&](std::uint64_t address, std::uint64_t place) {
-    while (guest_.get64(table + 8 * bucket) != 0) ++bucket;
-    guest_.put64(table + 8 * bucket, address | (place - h.base) << 32);
-    return (*found)->entries(guest_.memory()).size();
+  lead_to_pages(kKey, kPages);
+  lead_to_block(kBlock);
+  put<std::uint32_t>(kBlock, 4);
+  put<std::uint32_t>(kBlock + 4, 0x010u << 20 | 1);                    // to the second byte
+  put<std::uint32_t>(kBlock + 8, 0x020u << 20 | (h.slots_bytes - 1));  // to the last one
+  put<std::uint32_t>(kBlock + 12, 0x030u << 20 | h.slots_bytes);       // behind it
+  put<std::uint32_t>(kBlock + 16, 0x040u << 20);                       // disabled
+
+  const auto all = entries();
+
+  const auto slot_of = [&](std::uint32_t key) -> std::optional<std::uint64_t> {
+    for (const auto& entry : all) {
+      if (entry.address.raw() == (0xffff'ffff'0000'0000 | key)) {
+        return entry.slot ? entry.slot->raw() - h.slots : 0;
+      }
+    }
+    return std::nullopt;
   };
-  EXPECT_EQ(add(0x8100'1000, h.slots), 3u);
-  EXPECT_EQ(add(0x8100'2000, h.data - 1), 4u);
-  EXPECT_EQ(add(0x8100'3000, h.slots - 1), 4u);
-  EXPECT_EQ(add(0x8100'4000, h.data), 4u);
-  EXPECT_EQ(add(0x8000'0000, h.slots), 5u) << "the lowest address of kernel text";
-  EXPECT_EQ(add(0x7fff'ffff, h.slots), 5u);
+  EXPECT_EQ(all.size(), 5u) << "with the tracer's own";
+  EXPECT_EQ(slot_of(kKey + 0x10), 1u);
+  EXPECT_EQ(slot_of(kKey + 0x20), h.slots_bytes - 1);
+  EXPECT_EQ(slot_of(kKey + 0x40), 0u);
+}
+
+TEST_P(LeftTables, PartsThatLieOutsideAreLeftOut) {
+  const std::uint64_t end = header().slots_bytes;
+  put<std::uint32_t>(kBlock, 1);
+  put<std::uint32_t>(kBlock + 4, 1);
+  lead_to_block(kBlock);
+  lead_to_pages(kKey & 0x7fff'ffff, kPages);
+  EXPECT_EQ(entries().size(), 2u) << "not in the top 2 GiB";
+  lead_to_pages(kKey, end - 512);
+  EXPECT_EQ(entries().size(), 2u) << "half of it lies outside";
+  lead_to_pages(kKey, kPages);
+  EXPECT_EQ(entries().size(), 3u);
+  lead_to_block(end);
+  EXPECT_EQ(entries().size(), 2u);
+  lead_to_block(kBlock);
+  put<std::uint32_t>(kBlock, SHIM_PAGE + 1);
+  EXPECT_EQ(entries().size(), 2u) << "more than a page has addresses";
+  put<std::uint32_t>(kBlock, ~0u);
+  EXPECT_EQ(entries().size(), 2u);
+}
+
+TEST_P(LeftTables, OfNonsenseHaveNoMoreEntriesThanTheyHaveRoomFor) {
+  const shim_header h = header();
+  std::mt19937 random(3);
+  for (unsigned round = 0; round < 4; ++round) {
+    // Each word leads somewhere, and all pages may share a block.
+    for (std::uint64_t at = 0; at < h.slots_bytes; at += 4) {
+      put<std::uint32_t>(at, round == 0 ? 0x0010'0010 : round == 1 ? 0xfff : random());
+    }
+    const auto all = entries();
+    EXPECT_LE(all.size(), h.slots_bytes / 4);
+    for (const auto& entry : all) {
+      ASSERT_GE(entry.address, arch::kKernelImage);
+      ASSERT_TRUE(!entry.slot || entry.slot->is_in(GuestVirt(h.slots), h.slots_bytes));
+    }
+  }
 }
 
 TEST_P(Remains, OfAMachineThatTheirTracerDoesNotTraceAreNobodys) {
@@ -380,7 +434,7 @@ TEST_P(Remains, ThatSomebodyIsInsideOfServeTheNextTracer) {
   for (unsigned n = 0; n < 20; ++n) {
     const auto next = (*shim)->allocate_slot(10);
     ASSERT_TRUE(next);
-    EXPECT_GT(next->raw(), inside[0].raw());
+    EXPECT_FALSE(next->is_in(inside[0].wrapping_sub(64 + 10), 128 + 10));
     EXPECT_TRUE((*shim)->add_entry(kText.wrapping_add(16 * n), *next));
     EXPECT_TRUE((*shim)->enable_entries(std::array{kText.wrapping_add(16 * n)}));
   }
@@ -412,7 +466,7 @@ TEST_P(Remains, TellWhichSlotsHoldCodeSoThatAllOfThemCanStay) {
 
   const auto used = (*find())->used_slots(guest_.memory());
 
-  EXPECT_LT(used.size(), 16u);
+  EXPECT_LT(used.size(), 64u);
   for (const GuestVirt slot : slots_) {
     EXPECT_TRUE(std::ranges::any_of(used, [&](GuestVirt at) { return slot.is_in(at, 32); }));
   }
@@ -421,7 +475,8 @@ TEST_P(Remains, TellWhichSlotsHoldCodeSoThatAllOfThemCanStay) {
   ASSERT_TRUE(shim) << shim.error().message;
   for (const GuestVirt slot : slots_) {
     EXPECT_EQ(guest_.ram()[kLow.base.raw() + (slot.raw() - old.base)], std::byte{0x55});
-    EXPECT_GT((*shim)->allocate_slot(10)->raw(), slot.raw());
+    const GuestVirt next = *(*shim)->allocate_slot(10);
+    EXPECT_TRUE(std::ranges::none_of(used, [&](GuestVirt at) { return next.is_in(at, 32); }));
   }
 }
 
@@ -443,16 +498,16 @@ TEST_P(Remains, OnesThatLieFarApartLeaveRoomBetween) {
   const shim_header h = header();
   auto machine = paused();
   ASSERT_TRUE((*find())->give_gate_back(machine));
-  const GuestVirt far(h.slots + 0x1000);
+  const GuestVirt near(h.slots + ShimSlots::kTableBytes), far(near.wrapping_add(0x1000));
 
-  auto shim = (*find())->take_over(machine, facts_, std::array{far, far, GuestVirt(h.slots)});
+  auto shim = (*find())->take_over(machine, facts_, std::array{far, far, near});
 
   ASSERT_TRUE(shim) << shim.error().message;
   std::vector<GuestVirt> got;
   while (got.empty() || got.back() < far) got.push_back(*(*shim)->allocate_slot(100));
-  EXPECT_EQ(got.front(), GuestVirt(h.slots + 64));
+  EXPECT_EQ(got.front(), near.wrapping_add(64 + SlotHeader::kBytes));
   EXPECT_LE(got[got.size() - 2].raw() + 100, far.raw() - 64);
-  EXPECT_EQ(got.back().raw(), far.raw() + 64);
+  EXPECT_EQ(got.back(), far.wrapping_add(64 + SlotHeader::kBytes));
 }
 
 TEST_P(Remains, SomebodyMayBeAtTheLastByteOfTheSlots) {
@@ -463,7 +518,8 @@ TEST_P(Remains, SomebodyMayBeAtTheLastByteOfTheSlots) {
   auto shim = (*find())->take_over(machine, facts_, std::array{GuestVirt(h.data - 1)});
 
   ASSERT_TRUE(shim) << shim.error().message;
-  EXPECT_TRUE((*shim)->allocate_slot(h.slots_bytes - 65)) << "all that lies before it";
+  const std::uint64_t before = h.slots_bytes - 65 - SHIM_TABLE_WORDS * 2;
+  EXPECT_TRUE((*shim)->allocate_slot(before - SlotHeader::kBytes)) << "all that lies before it";
   EXPECT_FALSE((*shim)->allocate_slot(1));
 }
 

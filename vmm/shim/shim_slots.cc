@@ -19,20 +19,39 @@ ShimSlots::ShimSlots(ShimRegion& region, const ShimPresence& presence, const Shi
       base_(base),
       occupied_(std::move(occupied)) {}
 
-Result<GuestVirt> ShimSlots::allocate(std::size_t size) {
-  std::uint64_t begin = slot_bytes_;
+tl::unexpected<Error> ShimSlots::used_up() const {
+  return fail(
+      ErrorCode::Limit,
+      fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes{}",
+                  layout_.slots_bytes >> 10,
+                  layout_.ring_count == 0 ? "" : ", or trace with -x record=no"));
+}
+
+/// `before`: so far behind the begin, a whole number of units has passed. An offset from the first
+/// slot.
+Result<std::uint64_t> ShimSlots::take(std::uint64_t size, std::uint64_t unit,
+                                      std::uint64_t before) {
+  const auto align = [&](std::uint64_t at) { return round_up(at + before, unit) - before; };
+  std::uint64_t begin = align(slot_bytes_);
   for (const OccupiedSlots& part : occupied_) {
-    if (part.begin < begin + size && part.end > begin) begin = part.end;
+    if (part.begin < begin + size && part.end > begin) begin = align(part.end);
   }
-  if (begin > layout_.slots_bytes || size > layout_.slots_bytes - begin) {
-    return fail(
-        ErrorCode::Limit,
-        fmt::format("the {} KiB for displaced instructions are used up: enable fewer probes",
-                    layout_.slots_bytes >> 10));
-  }
+  const std::uint64_t end = layout_.slots_bytes - std::min(layout_.slots_bytes, reserved_);
+  if (begin > end || size > end - begin) return used_up();
   slot_bytes_ = begin + size;
   note(static_cast<std::uint32_t>(layout_.slots + begin));
-  return base_.wrapping_add(layout_.slots + begin);
+  return begin;
+}
+
+Result<GuestVirt> ShimSlots::allocate(std::size_t size) {
+  const std::uint64_t unit = std::uint64_t{1} << layout_.unit_shift;
+  const std::uint64_t begin = TRY(take(SlotHeader::kBytes + size, unit, SlotHeader::kBytes));
+  return base_.wrapping_add(layout_.slots + begin + SlotHeader::kBytes);
+}
+
+Result<std::uint64_t> ShimSlots::allocate_block(std::size_t size) {
+  const std::uint64_t unit = std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout_.unit_shift);
+  return layout_.slots + TRY(take(size, unit, 0));
 }
 
 /// Firings look there, and do not wait while room is made.
@@ -54,19 +73,36 @@ Result<std::uint64_t> ShimSlots::allocate_words(std::size_t words) {
   return round_up(begin.offset_from(base_), kWord);
 }
 
-bool ShimSlots::contains(GuestVirt slot) const {
-  const std::uint64_t offset = slot.offset_from(base_);
-  return offset >= layout_.slots && offset < layout_.slots + slot_bytes_;
+bool ShimSlots::may_begin_at(std::uint64_t offset) const {
+  const std::uint64_t distance = offset - layout_.slots;
+  return distance >= kTableBytes + SlotHeader::kBytes && distance < slot_bytes_ &&
+         distance % (std::uint64_t{1} << layout_.unit_shift) == 0;
 }
 
-Result<void> ShimSlots::write(GuestVirt slot, std::span<const std::byte> code) {
+Result<void> ShimSlots::write(GuestVirt slot, std::span<const std::byte> code, SlotHeader header) {
+  const auto before = header.encode();
+  std::vector<std::byte> bytes(before.begin(), before.end());
+  bytes.insert(bytes.end(), code.begin(), code.end());
   const std::uint64_t offset = slot.offset_from(base_) - layout_.slots;
-  if (offset > slot_bytes_ || code.size() > slot_bytes_ - offset) {
+  if (offset < kTableBytes + before.size() || offset > slot_bytes_ ||
+      code.size() > slot_bytes_ - offset) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no slot", slot.raw()));
   }
-  if (presence_.state() != ShimState::There || !region_.write(layout_.slots + offset, code)) {
-    return region_gone();
-  }
+  return write_at(layout_.slots + offset - before.size(), bytes);
+}
+
+Result<void> ShimSlots::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (presence_.state() == ShimState::There && region_.write(offset, bytes)) return {};
+  return region_gone();
+}
+
+Result<void> ShimSlots::set_list(std::uint64_t slot, std::optional<std::uint8_t> list) {
+  const auto byte = static_cast<std::uint8_t>(list ? SHIM_SLOT_RECORDS | *list : 0);
+  const auto known = lists_.find(slot);
+  if ((known == lists_.end() ? 0 : known->second) == byte) return {};
+  const std::byte bytes[] = {std::byte{byte}};
+  TRY(write_at(slot - SHIM_SLOT_LIST, bytes));
+  lists_[slot] = byte;
   return {};
 }
 

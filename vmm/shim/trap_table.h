@@ -6,6 +6,7 @@
 // on one at a time, also while traps are served.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,21 @@ namespace ringside::vmm {
 /// A snapshot of the mailboxes whose traps had begun and had no answer.
 using TrapsUnderWay = std::vector<std::uint64_t>;
 
+/// The bytes before a slot. The list of its trap points is add_entry()'s and
+/// record_at()'s.
+struct SlotHeader {
+  static constexpr std::size_t kBytes = SHIM_SLOT_HEADER;
+  std::byte replaced{};            // by the int3; also for the next tracer, should we be killed
+  std::uint8_t return_length = 0;  // of the instruction, if the slot ends with a return; else 0
+
+  std::array<std::byte, kBytes> encode() const {
+    std::array<std::byte, kBytes> bytes{};
+    bytes[kBytes - SHIM_SLOT_LENGTH] = static_cast<std::byte>(return_length);
+    bytes[kBytes - SHIM_SLOT_REPLACED] = replaced;
+    return bytes;
+  }
+};
+
 /// The state of a shim in the guest's memory.
 enum class ShimState : std::uint8_t {
   There,
@@ -35,14 +51,17 @@ class TrapTable {
  public:
   virtual ~TrapTable() = default;
 
-  /// Takes `size` bytes of slot space; returns their address in the guest. Limit when there is none
-  /// left. Slot space is never reused while one tracer has the shim, nor is what somebody was
-  /// inside of when it got it.
+  /// Takes `size` bytes of slot space, and those of a header before them; returns the slot's
+  /// address in the guest. Limit when there is no room left. Slot space is never reused while one
+  /// tracer has the shim, nor is what somebody was inside of when it got it.
   virtual Result<GuestVirt> allocate_slot(std::size_t size) = 0;
   /// How many bytes are left for slots.
   virtual std::uint64_t slot_room() const = 0;
-  /// Fills a slot; only before an entry leads to it.
-  virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code) = 0;
+  /// Whether trap points with the same code share a slot: room is scarce.
+  virtual bool shares_slots() const { return false; }
+  /// Fills a slot and the header before it; only before an entry leads to it.
+  virtual Result<void> write_slot(GuestVirt slot, std::span<const std::byte> code,
+                                  SlotHeader header = {}) = 0;
   /// Adds an entry: once it is enabled, a trap at `address` resumes in `slot`. Until then an int3
   /// there is the guest's own. Other threads may serve traps meanwhile. The address may have a
   /// disabled entry already, with the same slot or another one.
@@ -51,7 +70,7 @@ class TrapTable {
   virtual std::uint32_t ring_count() const { return 0; }
   /// From enable_entries() on, traps at these addresses are recorded (record_rings.h). They have
   /// entries that are disabled. `list`: the number of their fetch list, of Shim::set_fetch_lists();
-  /// 0: they need none.
+  /// 0: they need none. All that share a slot record alike.
   virtual Result<void> record_at(std::span<const GuestVirt> addresses, std::uint8_t list = 0) {
     (void)list;
     if (addresses.empty()) return {};

@@ -247,6 +247,33 @@ TEST_F(Walk, AnEndlessStackFillsWhatIsAskedForAndNoMore) {
   EXPECT_TRUE(frames(tables, Here, 100).size() <= 100);
 }
 
+TEST_F(Walk, AFrameInMovedTextThatManyShareIsShownByTheAddressOnTheStack) {
+  auto tables = Orc().at(0x100, kCall, kSp, 8).at(0x102, kCall, kSp, 16).tables();
+  constexpr std::uint64_t kSlot = 0xffff'ffff'9000'0000;
+  // A push of two bytes: first the way back is on the stack once, then two times.
+  tables.set_moved({{GuestVirt(kSlot), 3, {}, 2, 1},
+                    {GuestVirt(kSlot + 3), 6, {}, 2, 2},
+                    {GuestVirt(kSlot + 16), 1, {}, 0, 1}});
+  put(0, kText + 0x102);
+  put(8, kText + 0x102);
+  put(16, kText + 0x210);
+  put(24, kText + 0x220);
+
+  registers_.rsp = kStack + 8;
+  registers_.rip = kSlot;
+  EXPECT_EQ(frames(tables, Here, 2), (Frames{0x100, 0x210}));
+  registers_.rsp = kStack;
+  for (const std::uint64_t at : {3, 8}) {
+    registers_.rip = kSlot + at;
+    EXPECT_EQ(frames(tables, Here, 2), (Frames{0x100, 0x210})) << at;
+  }
+  registers_.rsp = kStack + 8;
+  registers_.rip = kSlot + 16;  // after another instruction, which has run
+  EXPECT_EQ(frames(tables, Here, 2), (Frames{0x102, 0x220}));
+  registers_.rsp = 0x1000;  // not to be read
+  EXPECT_LE(frames(tables, Here, 2).size(), 1u);
+}
+
 TEST_F(Walk, AFrameInMovedTextIsShownWhereItCameFrom) {
   auto tables = Orc().at(0x100, kCall, kSp, 8).at(0x104, kCall, kSp, 16).tables();
   constexpr std::uint64_t kSlot = 0xffff'ffff'9000'0000;

@@ -77,16 +77,21 @@ void StackTables::set_moved(std::vector<Moved> moved) {
             [](const Moved& a, const Moved& b) { return a.begin < b.begin; });
 }
 
-std::uint64_t StackTables::original(std::uint64_t pc) const {
-  if (moved_.empty() || is_text(pc)) return pc;
+StackTables::Position StackTables::original(Position at, const GuestReader& stack) const {
+  if (moved_.empty() || is_text(at.pc)) return at;
   const auto after =
-      std::upper_bound(moved_.begin(), moved_.end(), pc,
-                       [](std::uint64_t at, const Moved& m) { return at < m.begin.raw(); });
-  if (after == moved_.begin()) return pc;
+      std::upper_bound(moved_.begin(), moved_.end(), at.pc,
+                       [](std::uint64_t pc, const Moved& m) { return pc < m.begin.raw(); });
+  if (after == moved_.begin()) return at;
   const Moved& moved = *std::prev(after);
-  const std::uint64_t offset = pc - moved.begin.raw();
-  if (offset >= moved.size) return pc;
-  return moved.original.wrapping_add(offset == 0 ? 0 : moved.length).raw();
+  const std::uint64_t offset = at.pc - moved.begin.raw();
+  if (offset >= moved.size) return at;
+  if (moved.words == 0) {
+    return {moved.original.wrapping_add(offset == 0 ? 0 : moved.length).raw(), at.sp};
+  }
+  const auto back = ringside::load<std::uint64_t>(stack, GuestVirt(at.sp));
+  if (!back) return at;
+  return {*back - moved.length, at.sp + sizeof(std::uint64_t) * moved.words};
 }
 
 std::size_t StackTables::entry_count() const {

@@ -32,12 +32,15 @@ class StackTables {
   void erase(const Kernel::AddressRange& text);
 
   /// A copy of one instruction that runs elsewhere: that at `original`, `length` bytes long, runs
-  /// in [begin, begin + size), which ends with a jump to the next instruction.
+  /// in [begin, begin + size), which ends with a jump to the next instruction. Or, with `words`, a
+  /// part of a copy that several originals share: the stack has so many words more than at the
+  /// original, and the topmost is an address `length` bytes behind that.
   struct Moved {
     GuestVirt begin;
     std::uint32_t size = 0;
     GuestVirt original;
     std::uint8_t length = 0;
+    std::uint8_t words = 0;
   };
   /// A frame in one of these is shown and walked as if it were at the original.
   void set_moved(std::vector<Moved> moved);
@@ -46,8 +49,11 @@ class StackTables {
   std::size_t entry_count() const;
   /// The frame at `pc`; empty outside of all text, and where a table knows nothing.
   std::optional<OrcEntry> find(std::uint64_t pc) const;
-  /// `pc`, or the original's address if it lies in moved text.
-  std::uint64_t original(std::uint64_t pc) const;
+  struct Position {
+    std::uint64_t pc = 0, sp = 0;
+  };
+  /// `at`, or where the original would be if it lies in moved text.
+  Position original(Position at, const GuestReader& stack) const;
 
  private:
   struct Section {

@@ -32,11 +32,8 @@ bool is_user(std::uint64_t cs) {
 class StackWalk {
  public:
   StackWalk(const StackTables& tables, const GuestReader& stack, const Registers& from)
-      : tables_(tables),
-        stack_(stack),
-        sp_(from.*arch::kStackPointer),
-        bp_(from.*arch::kFramePointer),
-        ip_(tables.original(from.*arch::kProgramCounter)) {
+      : tables_(tables), stack_(stack), bp_(from.*arch::kFramePointer) {
+    go_to(from.*arch::kProgramCounter, from.*arch::kStackPointer);
     registers_ = arch::save(from);
     have_registers_ = true;
     interrupted_ = true;
@@ -112,11 +109,16 @@ class StackWalk {
     return std::nullopt;
   }
 
+  void go_to(std::uint64_t ip, std::uint64_t sp) {
+    const auto at = tables_.original({ip, sp}, stack_);
+    ip_ = at.pc;
+    sp_ = at.sp;
+  }
+
   bool finish_call(std::uint64_t frame) {
     const auto back = word(frame - 8);
     if (!back) return false;
-    ip_ = tables_.original(*back);
-    sp_ = frame;
+    go_to(*back, frame);
     have_registers_ = false;
     interrupted_ = false;
     return true;
@@ -128,8 +130,7 @@ class StackWalk {
     if (!all || at_end_) return false;
     registers_ = *all;
     have_registers_ = true;
-    ip_ = tables_.original(registers_[word_of(&Registers::rip)]);
-    sp_ = registers_[word_of(&Registers::rsp)];
+    go_to(registers_[word_of(&Registers::rip)], registers_[word_of(&Registers::rsp)]);
     return true;
   }
 
@@ -138,8 +139,7 @@ class StackWalk {
     const auto frame = ringside::load<InterruptFrame>(stack_, GuestVirt(at));
     at_end_ = frame && is_user(frame->cs);
     if (!frame || at_end_) return false;
-    ip_ = tables_.original(frame->ip);
-    sp_ = frame->sp;
+    go_to(frame->ip, frame->sp);
     return true;
   }
 
@@ -158,7 +158,7 @@ class StackWalk {
 
   const StackTables& tables_;
   const GuestReader& stack_;
-  std::uint64_t sp_, bp_, ip_;
+  std::uint64_t sp_ = 0, bp_, ip_ = 0;
   SavedRegisters registers_;
   bool have_registers_;
   bool interrupted_;  // ip_ has not been executed yet
