@@ -381,6 +381,35 @@ class Attached(EndCase):
                 self.assertEqual(cleaned.status, 0, cleaned)
                 self.check_well(machine)
 
+    def test_all_functions_of_a_kernel_have_room(self):
+        program = begin("""fbt:::entry /execname == "workload"/ { @[probefunc] = count(); }
+                           END { printa("<%s> %@d\\n", @); }""")
+        for image in ringside.IMAGES:
+            with self.subTest(image), patient(image) as machine:
+                with machine.trace(program, ["-q", "-v"]) as running:
+                    started(running)
+                    status, said = machine.port.run(WORK)
+                    outcome = end(running)
+                self.assertEqual((status, outcome.status), (0, 0), said)
+                self.assertRegex(outcome.stderr, "; 0 missed, 0 drops")
+                self.assertIn(f"<vfs_read> {ALL}\n", outcome.stdout)
+                found = re.search(r"(\d+) places armed; (\d+) recording", outcome.stderr)
+                armed, recording = map(int, found.groups())
+                self.assertGreater(armed, 39_000, outcome.stderr)
+                self.assertGreater(recording, armed - 100, outcome.stderr)
+                self.check_well(machine)
+                with machine.trace(program, ["-q"]) as running:
+                    started(running)
+                    running.process.kill()
+                    running.process.wait()
+                    self.assertEqual(ringside.wait_for_end(running.mark), [])
+                status, said = machine.port.run(WORK)
+                self.assertEqual(status, 0, said)
+                cleaned = clean(machine)
+                self.assertEqual(cleaned.status, 0, cleaned)
+                self.assertIn(f"{armed} breakpoints", cleaned.stderr)
+                self.check_well(machine)
+
 
 if __name__ == "__main__":
     unittest.main()
