@@ -27,9 +27,12 @@ inline pid_t __waiting_process[struct sock *S] =
     (uintptr_t)this->__waiter->func != (uintptr_t)&`woken_wake_function &&
     (uintptr_t)this->__waiter->func != (uintptr_t)&`autoremove_wake_function ? 0 :
     ((struct task_struct *)this->__waiter->private)->tgid);
+/* A socket whose state is about to change has the new one: arg3 of state-change. */
+inline int __state[struct sock *S] = probeprov == "tcp" && probename == "state-change" &&
+    (uintptr_t)S == arg1 ? (int)arg3 : S->__sk_common.skc_state;
 /* Without more than its addresses: a request, or one that waits to be forgotten. */
 inline int __is_no_socket[struct sock *S] =
-    S == NULL || S->__sk_common.skc_state == 12 || S->__sk_common.skc_state == 6;
+    S == NULL || __state[S] == 12 || __state[S] == 6;
 inline int __is_own_call[struct sock *S] = S->sk_protocol == IPPROTO_TCP ?
     S->sk_lock.owned != 0 : S->sk_protocol == IPPROTO_UDP && probename == "send";
 
@@ -141,7 +144,7 @@ inline string __remote_address[struct sock *S] = S == NULL ? "<null>" :
  * made the connection.
  */
 inline int __is_stream[struct sock *S] = !__is_no_socket[S] && S->sk_protocol == IPPROTO_TCP &&
-    S->sk_type == SOCK_STREAM && S->__sk_common.skc_state != 10;
+    S->sk_type == SOCK_STREAM && __state[S] != 10;
 inline int __was_accepted[struct sock *S] = S->__sk_common.skc_family == AF_INET ?
     ((struct inet_sock *)S)->mc_index != 0 : ((struct inet_sock *)S)->pinet6->mcast_oif != 0;
 inline struct tcp_sock *__tcp[struct sock *S] = (struct tcp_sock *)S;
@@ -159,14 +162,14 @@ translator tcpsinfo_t < struct sock *S > {
 	    *((uint64_t *)&S->__sk_common.skc_v6_rcv_saddr + 1);
 	tcps_active = __is_stream[S] && !__was_accepted[S];
 	/* The number is given back before a socket is closed. */
-	tcps_lport = S == NULL || (S->__sk_common.skc_state == 7 && S->sk_type == SOCK_RAW) ? 0 :
+	tcps_lport = S == NULL || (__state[S] == 7 && S->sk_type == SOCK_RAW) ? 0 :
 	    S->__sk_common.skc_num != 0 || __is_no_socket[S] ? S->__sk_common.skc_num :
 	    ntohs(((struct inet_sock *)S)->inet_sport);
 	tcps_rport = S == NULL ? 0 : ntohs(S->__sk_common.skc_dport);
 	tcps_laddr = __local_address[S];
 	tcps_raddr = __remote_address[S];
 	tcps_state = S == NULL ? TCP_STATE_CLOSED :
-	    S->__sk_common.skc_state == 12 ? TCP_STATE_SYN_RECEIVED : S->__sk_common.skc_state;
+	    __state[S] == 12 ? TCP_STATE_SYN_RECEIVED : __state[S];
 	tcps_iss = !__is_stream[S] ? 0 : __tcp[S]->snd_una - (uint32_t)__tcp[S]->bytes_acked -
 	    (__was_accepted[S] ? 1 : 0);
 	tcps_suna = __is_no_socket[S] ? 0 : __tcp[S]->snd_una;

@@ -5,7 +5,9 @@
  * listens for; one with a socket answers a segment that this socket has received already. When both
  * ends have asked at once (RFC 9293, 3.5), or it is one socket, tcp_init_transfer() runs for a
  * program's socket; a connection that a listener has made belongs to no program's socket yet. Event 5 is
- * BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB.
+ * BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB. A state changes by functions that do nothing else, so their
+ * entry with the state that they are given shows what is there at their return (__state in
+ * net_linux.d).
  */
 #pragma D depends_on module vmlinux
 #pragma D depends_on library net.d
@@ -140,22 +142,22 @@ provider tcp {
 		socket = args[0];
 		tcp = packet->head + packet->transport_header;
 	    };
-	probe state__change(unsigned long none, struct sock *socket, int old)
+	probe state__change(unsigned long none, struct sock *socket, int old, int state)
 	    : (unsigned long none, csinfo_t *socket, unsigned long none, tcpsinfo_t *socket, unsigned long none,
-		tcplsinfo_t *old)
-	    = fbt::inet_sk_set_state:entry { self->socket = args[0]; self->old = ((struct sock *)arg0)->__sk_common.skc_state; }
-	    -> fbt::inet_sk_set_state:return /socket->sk_protocol == 6/ {
+		tcplsinfo_t *old, int state)
+	    = fbt::inet_sk_set_state:entry /socket->sk_protocol == 6/ {
 		none = 0;
-		socket = self->socket;
-		old = self->old;
+		socket = args[0];
+		old = socket->__sk_common.skc_state;
+		state = arg1;
 	    };
-	probe state__change(unsigned long none, struct sock *socket, int old)
+	probe state__change(unsigned long none, struct sock *socket, int old, int state)
 	    : (unsigned long none, csinfo_t *socket, unsigned long none, tcpsinfo_t *socket, unsigned long none,
-		tcplsinfo_t *old)
-	    = fbt::inet_sk_state_store:entry { self->socket = args[0]; self->old = ((struct sock *)arg0)->__sk_common.skc_state; }
-	    -> fbt::inet_sk_state_store:return /socket->sk_protocol == 6/ {
+		tcplsinfo_t *old, int state)
+	    = fbt::inet_sk_state_store:entry /socket->sk_protocol == 6/ {
 		none = 0;
-		socket = self->socket;
-		old = self->old;
+		socket = args[0];
+		old = socket->__sk_common.skc_state;
+		state = arg1;
 	    };
 };
