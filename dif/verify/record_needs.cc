@@ -36,43 +36,64 @@ bool makes_memory(BuiltinType type) {
 
 using Base = RecordAddress::Base;
 
-/// A register's value, as far as it is known. One that is both is one or the other, by the way that
-/// led here.
+/// Loads and stores of an associative array.
+bool is_array(Opcode op) {
+  return op == Opcode::Ldgaa || op == Opcode::Ldtaa || op == Opcode::Stgaa || op == Opcode::Sttaa;
+}
+
+/// Where a value may point; empty: it is not known.
+using Addresses = std::vector<RecordAddress>;
+
+/// A kernel address that no kernel has memory at: NULL, and the members of a structure there. To
+/// read it is a fault.
+bool is_nowhere(const RecordAddress& address) {
+  constexpr std::int64_t kFirstBytes = 64 << 10;
+  return address.base == Base::Constant && !address.index && address.offset >= 0 &&
+         address.offset < kFirstBytes;
+}
+
+/// A register's value, as far as it is known. One that may be D's own memory or one of several
+/// addresses is one of these, by the way that led here.
 struct Value {
-  bool is_ours = false;                    // an address of D's own memory
-  std::optional<RecordAddress> address{};  // a constant, or where in the guest it points
-  Compared told{};                         // a number of the record, or a text
-  unsigned shifted = 0;                    // `told` was, to the left by so many bits
-  std::optional<std::uint64_t> most{};     // the number is no larger than this
+  bool is_ours = false;                 // an address of D's own memory
+  Addresses addresses{};                // a constant, or where in the guest it points
+  Compared told{};                      // a number of the record, or a text
+  unsigned shifted = 0;                 // `told` was, to the left by so many bits
+  std::optional<std::uint64_t> most{};  // the number is no larger than this
+
+  static constexpr std::size_t kMostAddresses = 8;
 
   static Value ours() { return {.is_ours = true}; }
   static Value of(std::uint64_t constant) {
-    return {.address = RecordAddress{Base::Constant, 0, static_cast<std::int64_t>(constant)}};
+    return {.addresses = {{Base::Constant, 0, static_cast<std::int64_t>(constant)}}};
   }
   Compared compared() const {
     if (const auto number = constant()) return *number;
     return shifted == 0 ? told : Compared();
   }
   std::optional<std::uint64_t> constant() const {
-    const bool is_known = !is_ours && address && address->base == Base::Constant;
-    if (!is_known || address->room != 0 || address->index) return {};
-    return static_cast<std::uint64_t>(address->offset);
+    if (is_ours || addresses.size() != 1) return {};
+    const RecordAddress& address = addresses.front();
+    if (address.base != Base::Constant || address.room != 0 || address.index) return {};
+    return static_cast<std::uint64_t>(address.offset);
   }
   std::optional<std::uint64_t> largest() const {
     const auto number = constant();
     return number ? number : most;
   }
-  bool points() const { return is_ours || address; }
-  bool is_null() const { return address == RecordAddress(); }
-  bool is_ours_alone() const { return is_ours && (!address || is_null()); }
+  bool points() const { return is_ours || !addresses.empty(); }
+  bool is_null() const { return addresses == Addresses{RecordAddress()}; }
+  bool is_ours_alone() const { return is_ours && (addresses.empty() || is_null()); }
   void meet(const Value& other) {
     const auto mine = largest(), others = other.largest();
     most = mine && others ? std::optional(std::max(*mine, *others)) : std::nullopt;
-    const bool is_known =
-        points() && other.points() && (!address || !other.address || address == other.address);
+    const bool both_point = points() && other.points();
+    for (const RecordAddress& address : other.addresses) {
+      if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+    }
+    const bool is_known = both_point && addresses.size() <= kMostAddresses;
     is_ours = is_known && (is_ours || other.is_ours);
-    if (!address) address = other.address;
-    if (!is_known) address.reset();
+    if (!is_known) addresses.clear();
     if (told != other.told || shifted != other.shifted) told = {};
   }
 };
@@ -80,17 +101,18 @@ struct Value {
 /// All that is known before an instruction, whichever way led to it.
 struct Known {
   std::array<Value, kRegisters> registers{Value::of(0)};
-  std::map<std::uint16_t, Value> clause_variables;  // this->, by id; those that are known
+  /// this-> and self->, by scope and id; those that are known.
+  std::map<std::pair<VariableScope, std::uint16_t>, Value> variables;
 
   const Value& at(unsigned number) const { return registers[number % kRegisters]; }
   void set(unsigned number, Value value) {
-    if (number % kRegisters != 0) registers[number % kRegisters] = value;
+    if (number % kRegisters != 0) registers[number % kRegisters] = std::move(value);
   }
   void meet(const Known& other) {
     for (unsigned n = 0; n < kRegisters; ++n) registers[n].meet(other.registers[n]);
-    for (auto& [id, value] : clause_variables) {
-      const auto there = other.clause_variables.find(id);
-      value.meet(there != other.clause_variables.end() ? there->second : Value());
+    for (auto& [variable, value] : variables) {
+      const auto there = other.variables.find(variable);
+      value.meet(there != other.variables.end() ? there->second : Value());
     }
   }
 };
@@ -100,12 +122,14 @@ std::int64_t wrap(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Its distance grows by the constant.
-std::optional<RecordAddress> moved(const Value& value, std::optional<std::uint64_t> by) {
-  if (!value.address || !by) return std::nullopt;
-  RecordAddress address = *value.address;
-  address.offset = wrap(static_cast<std::uint64_t>(address.offset) + *by);
-  return address;
+/// The distances grow by the constant.
+Addresses moved(const Value& value, std::optional<std::uint64_t> by) {
+  if (!by) return {};
+  Addresses addresses = value.addresses;
+  for (RecordAddress& address : addresses) {
+    address.offset = wrap(static_cast<std::uint64_t>(address.offset) + *by);
+  }
+  return addresses;
 }
 
 /// The load that tells the number, which is unsigned and has fewer bytes than an address.
@@ -118,10 +142,7 @@ std::optional<RecordAddress::Index> index_of(const Value& number) {
 }
 
 /// Its distance grows by a number.
-std::optional<RecordAddress> moved_by(const Value& value, const Value& number) {
-  if (number.constant()) return moved(value, number.constant());
-  if (!value.address) return std::nullopt;
-  RecordAddress address = *value.address;
+std::optional<RecordAddress> moved_by(RecordAddress address, const Value& number) {
   const auto most = number.largest();
   if (!most || *most > RecordAddress::kMostRoom) {
     const auto index = index_of(number);
@@ -132,6 +153,17 @@ std::optional<RecordAddress> moved_by(const Value& value, const Value& number) {
   address.room += static_cast<std::uint32_t>(*most);
   if (address.room > RecordAddress::kMostRoom) return std::nullopt;
   return address;
+}
+
+Addresses moved_by(const Value& value, const Value& number) {
+  if (number.constant()) return moved(value, number.constant());
+  Addresses addresses;
+  for (const RecordAddress& address : value.addresses) {
+    const auto there = moved_by(address, number);
+    if (!there) return {};
+    addresses.push_back(*there);
+  }
+  return addresses;
 }
 
 /// The largest result of an operation on numbers; empty where it is not known, or has the sign bit.
@@ -182,7 +214,7 @@ Value shifted(Opcode op, const Value& value, std::optional<std::uint64_t> by) {
   const bool is_narrowing = bits == 32 || bits == 48 || bits == 56;
   if (number == nullptr || !is_narrowing || number->mask != UINT64_MAX) return {};
   Value result = value;
-  result.address.reset();
+  result.addresses.clear();
   if (op == Opcode::Sll) {
     if (value.shifted != 0) return {};
     result.shifted = static_cast<unsigned>(bits);
@@ -272,12 +304,12 @@ class ClauseNeeds {
     }
     needs_.stack |= difo.result.kind == ValueKind::KernelStack;
     Known first;
-    first.clause_variables = std::move(clause_variables_);
+    first.variables = std::move(variables_);
     after_.reset();
     result_.reset();
     walk_forward(difo, first,
                  [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
-    if (after_) clause_variables_ = std::move(after_->clause_variables);
+    if (after_) variables_ = std::move(after_->variables);
   }
   /// Of the first object, after add().
   void add_checks(const Difo& predicate);
@@ -287,7 +319,8 @@ class ClauseNeeds {
   RecordNeeds take() { return std::move(needs_); }
   /// Of the last object, which returns a number.
   std::optional<RecordAddress> address_of_result() const {
-    return result_ && !result_->is_ours ? result_->address : std::nullopt;
+    const bool is_one = result_ && !result_->is_ours && result_->addresses.size() == 1;
+    return is_one ? std::optional(result_->addresses.front()) : std::nullopt;
   }
 
  private:
@@ -315,8 +348,9 @@ class ClauseNeeds {
     }
     return before;
   }
-  std::optional<std::uint16_t> read(std::size_t at, const Value& from, std::uint64_t bytes,
-                                    bool is_users);
+  void read(std::size_t at, const Value& from, std::uint64_t bytes, bool is_users);
+  std::optional<std::uint16_t> read_at(std::size_t at, RecordAddress from, std::uint64_t bytes,
+                                       bool is_users);
   /// By reference; null is no memory.
   void read_ours_or(std::size_t at, const Value& from, std::uint64_t bytes) {
     if (!from.is_ours_alone() && !from.is_null()) read(at, from, bytes, false);
@@ -352,26 +386,38 @@ class ClauseNeeds {
 
   const std::uint32_t string_size_;
   const Difo* difo_ = nullptr;
-  std::vector<Value> pushed_;  // on the tuple stack
-  std::map<std::uint16_t, Value> clause_variables_;
-  std::optional<Known> after_;  // the object
+  std::vector<Value> pushed_;                                           // on the tuple stack
+  std::map<std::pair<VariableScope, std::uint16_t>, Value> variables_;  // after the last object
+  std::optional<Known> after_;                                          // the object
   std::optional<Value> result_;
   RecordNeeds needs_;
 };
 
+/// Where that may be. Of several places, one that is a fault need not be copied.
+Addresses readable(const Value& from, bool is_users) {
+  Addresses addresses = from.addresses;
+  if (addresses.size() > 1 && !is_users) std::erase_if(addresses, is_nowhere);
+  return addresses;
+}
+
+void ClauseNeeds::read(std::size_t at, const Value& from, std::uint64_t bytes, bool is_users) {
+  if (from.addresses.empty()) return prevent(at, kReads);
+  for (const RecordAddress& address : readable(from, is_users)) {
+    read_at(at, address, bytes, is_users);
+  }
+}
+
 /// The number of the load. A list of loads has distances of 32 bits, which reach the kernel's image
 /// and modules, too.
-std::optional<std::uint16_t> ClauseNeeds::read(std::size_t at, const Value& from,
-                                               std::uint64_t bytes, bool is_users) {
-  const bool is_near =
-      from.address && from.address->offset == static_cast<std::int32_t>(from.address->offset);
+std::optional<std::uint16_t> ClauseNeeds::read_at(std::size_t at, RecordAddress from,
+                                                  std::uint64_t bytes, bool is_users) {
+  const bool is_near = from.offset == static_cast<std::int32_t>(from.offset);
   if (!is_near || bytes > UINT32_MAX) {
     prevent(at, kReads);
     return std::nullopt;
   }
-  RecordAddress first = *from.address;
-  bytes += std::exchange(first.room, 0);
-  return needs_.add({first, static_cast<std::uint32_t>(bytes), is_users});
+  bytes += std::exchange(from.room, 0);
+  return needs_.add({from, static_cast<std::uint32_t>(bytes), is_users});
 }
 
 /// No branch leads into or out of the pushes of one call or key.
@@ -380,15 +426,16 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
   if (const auto memory = loaded_memory(in.op())) return load(at, in, *memory, known);
   switch (in.op()) {
     case Opcode::Add: {
-      const auto address = moved_by(r1, r2);
+      const Addresses addresses = moved_by(r1, r2);
       return known.set(in.rd(), {.is_ours = r1.is_ours != r2.is_ours,
-                                 .address = address ? address : moved_by(r2, r1),
+                                 .addresses = addresses.empty() ? moved_by(r2, r1) : addresses,
                                  .most = largest_of(in.op(), r1, r2)});
     }
     case Opcode::Sub: {
       const auto by = r2.constant();
-      return known.set(in.rd(), {.is_ours = r1.is_ours && !r2.is_ours,
-                                 .address = moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
+      return known.set(in.rd(),
+                       {.is_ours = r1.is_ours && !r2.is_ours,
+                        .addresses = moved(r1, by ? std::optional(0 - *by) : std::nullopt)});
     }
     case Opcode::Mul:
     case Opcode::Sll: return known.set(in.rd(), scaled(in.op(), r1, r2));
@@ -450,25 +497,28 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
 
 /// A word of the guest's may be an address in its turn.
 void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& known) {
-  const Value& from = known.at(in.r1());
-  Value value;
+  const Value from = known.at(in.r1());
   const bool is_guests =
       memory == LoadedMemory::User || (memory == LoadedMemory::Guest && !from.is_ours_alone());
-  if (is_guests) {
-    const unsigned bytes = loaded_bytes(in.op());
-    const auto load = read(at, from, bytes, memory == LoadedMemory::User);
-    if (!loads_signed(in.op()) && bytes < sizeof(std::uint64_t)) {
-      value.most = (std::uint64_t{1} << 8 * bytes) - 1;
-    }
-    const bool is_exact = load && from.address->room == 0 && !from.is_ours;
-    if (is_exact && bytes == sizeof(std::uint64_t)) {
-      value.address = RecordAddress{Base::Load, *load, 0};
-    }
-    if (is_exact) {
-      value.told = RecordValue{RecordValue::Source::Load, *load, static_cast<std::uint8_t>(bytes),
-                               loads_signed(in.op())};
-    }
+  if (!is_guests) return known.set(in.rd(), {});
+  const bool is_users = memory == LoadedMemory::User;
+  const unsigned bytes = loaded_bytes(in.op());
+  Value value;
+  if (!loads_signed(in.op()) && bytes < sizeof(std::uint64_t)) {
+    value.most = (std::uint64_t{1} << 8 * bytes) - 1;
   }
+  read(at, from, bytes, is_users);
+  bool is_exact = !from.is_ours;
+  for (const RecordAddress& address : readable(from, is_users)) {
+    const auto load = read_at(at, address, bytes, is_users);
+    is_exact = is_exact && load && address.room == 0;
+    if (load) value.addresses.push_back({Base::Load, *load, 0});
+  }
+  if (is_exact && value.addresses.size() == 1) {
+    value.told = RecordValue{RecordValue::Source::Load, value.addresses.front().number,
+                             static_cast<std::uint8_t>(bytes), loads_signed(in.op())};
+  }
+  if (!is_exact || bytes != sizeof(std::uint64_t)) value.addresses.clear();
   known.set(in.rd(), value);
 }
 
@@ -483,14 +533,14 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   }
   needs_.ids |= needs_ids(info->id);
   needs_.registers |= needs_registers(info->id);
-  if (info->id == Builtin::Curthread) value.address = RecordAddress{Base::Task, 0, 0};
+  if (info->id == Builtin::Curthread) value.addresses = {{Base::Task, 0, 0}};
   // Strings are compared up to strsize.
   const bool is_cut = info->id == Builtin::Execname && string_size_ < kTaskNameBytes;
   value.told = is_cut ? Compared() : told_by(info->id);
   if (info->id >= Builtin::Arg0 && info->id <= Builtin::Arg9) {
     const auto n = static_cast<std::uint16_t>(in.index() - static_cast<unsigned>(Builtin::Arg0));
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | 1U << n);
-    value.address = RecordAddress{Base::Argument, n, 0};
+    value.addresses = {{Base::Argument, n, 0}};
     value.told = RecordValue{RecordValue::Source::Argument, n};
   }
   needs_.error_number |= info->id == Builtin::Errno;
@@ -507,7 +557,7 @@ void ClauseNeeds::load_array(std::size_t at, Insn in, Known& known) {
     const unsigned which = is_known ? 1U << *n : kAllArguments;
     needs_.arguments = static_cast<std::uint16_t>(needs_.arguments | which);
     if (is_known) {
-      value.address = RecordAddress{Base::Argument, static_cast<std::uint16_t>(*n), 0};
+      value.addresses = {{Base::Argument, static_cast<std::uint16_t>(*n), 0}};
       value.told = RecordValue{RecordValue::Source::Argument, static_cast<std::uint16_t>(*n)};
     }
   }
@@ -577,9 +627,9 @@ void ClauseNeeds::load_variable(VariableScope scope, Insn in, Known& known) cons
   if (variable != nullptr && is_by_reference(variable->type)) {
     return known.set(in.rd(), Value::ours());
   }
-  const auto found = known.clause_variables.find(in.index());
-  const bool is_known = scope == VariableScope::Clause && found != known.clause_variables.end();
-  known.set(in.rd(), is_known ? found->second : Value());
+  const auto found =
+      is_array(in.op()) ? known.variables.end() : known.variables.find({scope, in.index()});
+  known.set(in.rd(), found != known.variables.end() ? found->second : Value());
 }
 
 void ClauseNeeds::store_variable(std::size_t at, VariableScope scope, Insn in, Known& known) {
@@ -588,9 +638,12 @@ void ClauseNeeds::store_variable(std::size_t at, VariableScope scope, Insn in, K
   if (variable != nullptr && is_by_reference(variable->type)) {
     return read_ours_or(at, value, stored_size(variable->type, string_size_));
   }
-  if (scope != VariableScope::Clause) return;
+  if (scope == VariableScope::Global || is_array(in.op())) return;
   const bool is_whole = variable != nullptr && variable->type.size == sizeof(std::uint64_t);
-  known.clause_variables[in.index()] = is_whole && !value.is_ours ? value : Value();
+  Value stored = is_whole && !value.is_ours ? value : Value();
+  // Where there is no room for a thread's variable, it stays 0.
+  if (scope == VariableScope::Thread) stored.meet(Value::of(0));
+  known.variables[{scope, in.index()}] = std::move(stored);
 }
 
 /// Tells whether an instruction may fail or change something; empty: it only works out a value.
@@ -600,7 +653,8 @@ std::optional<PredicateWay::Mark> ClauseNeeds::mark_of(Insn in, const Known& kno
   using Mark = PredicateWay::Mark;
   if (const auto memory = loaded_memory(in.op())) {
     const Value& from = known.at(in.r1());
-    const bool is_copied = *memory != LoadedMemory::Own && !from.is_ours && from.address;
+    const bool is_copied = *memory != LoadedMemory::Own && !from.is_ours &&
+                           from.addresses.size() == 1 && !is_nowhere(from.addresses.front());
     return is_copied ? Mark::Look : Mark::Other;
   }
   switch (in.op()) {
