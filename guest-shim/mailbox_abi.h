@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(21)
+#define SHIM_VERSION SHIM_U(22)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -119,6 +119,7 @@
 #define SHIM_CHECK_LESS SHIM_U(2)        /* signed; without it and the next: equal */
 #define SHIM_CHECK_BELOW SHIM_U(4)       /* unsigned */
 #define SHIM_CHECK_SIGNED SHIM_U(8)      /* the shift to the right keeps the sign */
+#define SHIM_CHECK_WAITS SHIM_U(16)      /* the trap waits unless it holds; always judged */
 
 /* The table leads from an address of a trap point to its slot, as page tables would. It lies at the
  * beginning of the slots and has a word of 16 bits for each 2 MiB of the last 4 GiB of addresses:

@@ -1170,13 +1170,30 @@ class CheckingShim : public FetchingShim {
   static shim_check check(std::uint16_t source, std::uint64_t with, unsigned how = 0) {
     return {source, static_cast<std::uint16_t>(SHIM_LOAD_CHECK | how), 0, 0, 0, UINT64_MAX, with};
   }
-  bool records(const std::vector<Entry>& list) {
+  void set_list(const std::vector<Entry>& list) {
     unsigned char* to = entries();
     for (const Entry& entry : list) {
       std::visit([&to](const auto& one) { to = put(to, one); }, entry);
     }
     put(to, shim_load{});
+  }
+  bool records(const std::vector<Entry>& list) {
+    set_list(list);
     return trap_is_recorded();
+  }
+  void expect_waits(const std::vector<Entry>& list) {
+    set_list(list);
+    const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
+    trap_with([&] {
+      wait_until_raised(0);
+      EXPECT_EQ(ring(2).busy, 0u);
+      EXPECT_EQ(head(0).address, kAddress);
+      answer(0);
+    });
+    expect_resumed();
+    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+    EXPECT_EQ(ring(2).head, recorded);
+    EXPECT_EQ(ring(2).unwanted, unwanted);
   }
   static constexpr std::uint16_t kFirstRun = SHIM_RECORD_RUNS / 8 + 2;
 
@@ -1251,6 +1268,28 @@ TEST_P(CheckingShim, RecordsWhereALoadBeforeTheCheckHasFailed) {
   EXPECT_TRUE(records(list(2))) << "the second word is in the next page";
   registers_[SHIM_RDI] = nowhere;
   EXPECT_FALSE(records({check(kRdi, 0), shim_load{kRdi, 1, 0}})) << "it comes later";
+}
+
+TEST_P(CheckingShim, WaitsWhereABoundDoesNotHold) {
+  const auto list = [](std::uint64_t with) {
+    return std::vector<Entry>{shim_load{kRdi, 1, 0x18},
+                              check(kFirstRun, with, SHIM_CHECK_WAITS | SHIM_CHECK_BELOW),
+                              shim_load{kRdi, 1, 0}};
+  };
+  EXPECT_TRUE(records(list(1004)));
+  expect_waits(list(1003));
+}
+
+TEST_P(CheckingShim, WaitsForABoundByJump) {
+  come_by_jump(kAddress);
+  expect_waits({check(kRdi, 0, SHIM_CHECK_WAITS)});
+}
+
+TEST_P(CheckingShim, ABoundTakesAWordThatCannotBeReadForZero) {
+  registers_[SHIM_RDI] = kAt + 0x5000;
+  EXPECT_TRUE(records({shim_load{kRdi, 1, 0}, check(kFirstRun, 0, SHIM_CHECK_WAITS)}));
+  EXPECT_TRUE(records({shim_load{kRdi, 1, 0}, check(kFirstRun, 1)}));
+  expect_waits({shim_load{kRdi, 1, 0}, check(kFirstRun, 1, SHIM_CHECK_WAITS)});
 }
 
 TEST_P(CheckingShim, RecordsWhereAnAddressIsNotAligned) {

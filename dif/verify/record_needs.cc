@@ -379,7 +379,8 @@ class ClauseNeeds {
   void load_array(std::size_t at, Insn in, Known& known);
   void push_reference(std::size_t at, Insn in, const Known& known);
   void call(std::size_t at, Insn in, Known& known);
-  std::optional<std::uint64_t> bytes_behind(Subroutine which, std::size_t n) const;
+  std::optional<std::uint64_t> bytes_behind(Subroutine which, std::size_t n);
+  std::optional<std::uint64_t> bytes_of_sum();
   void copy_in(std::size_t at, const SubroutineInfo& subroutine);
   void load_variable(VariableScope scope, Insn in, Known& known) const;
   void store_variable(std::size_t at, VariableScope scope, Insn in, Known& known);
@@ -597,7 +598,7 @@ void ClauseNeeds::call(std::size_t at, Insn in, Known& known) {
 }
 
 /// How many bytes a subroutine may look at behind a pointer, its argument `n`; empty: not known.
-std::optional<std::uint64_t> ClauseNeeds::bytes_behind(Subroutine which, std::size_t n) const {
+std::optional<std::uint64_t> ClauseNeeds::bytes_behind(Subroutine which, std::size_t n) {
   constexpr std::uint64_t kIpv4 = 4, kIpv6 = 16, kLongestLinkAddress = 20;  // InfiniBand's
   switch (which) {
     case Subroutine::InetNtoa: return kIpv4;
@@ -607,8 +608,28 @@ std::optional<std::uint64_t> ClauseNeeds::bytes_behind(Subroutine which, std::si
     case Subroutine::Bcopy:   // from, to, size
     case Subroutine::Memstr:  // from, character, size
       return n == 0 && pushed_.size() > 2 ? pushed_[2].largest() : std::nullopt;
+    case Subroutine::Sum32: return bytes_of_sum();
     default: return std::nullopt;
   }
+}
+
+/// __sum32(first, stride, count). If a load tells the count, so many numbers are copied as nearly
+/// all have, and a trap that has more waits.
+std::optional<std::uint64_t> ClauseNeeds::bytes_of_sum() {
+  constexpr std::uint64_t kMostCopied = 64, kMostStride = 32;
+  const auto stride = pushed_.size() > 2 ? pushed_[1].constant() : std::nullopt;
+  if (!stride || *stride > kMostStride) return std::nullopt;
+  const Value& count = pushed_[2];
+  std::uint64_t most = count.largest().value_or(UINT64_MAX);
+  if (most > kMostCopied) {
+    const auto* const told = std::get_if<RecordValue>(&count.told);
+    const bool is_loaded =
+        told != nullptr && told->source == RecordValue::Source::Load && count.shifted == 0;
+    if (!is_loaded) return std::nullopt;
+    most = kMostCopied;
+    needs_.add_bound({*told, RecordCheck::Relation::LessUnsigned, false, most + 1});
+  }
+  return *stride * (std::max<std::uint64_t>(most, 1) - 1) + sizeof(std::uint32_t);
 }
 
 /// copyin(address, size), copyinstr(address[, most]).
@@ -827,6 +848,10 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
     if (load.at.index) load.at.index->load = numbers[load.at.index->load];
     numbers.push_back(add(load));
   }
+  for (RecordCheck bound : other.bounds) {
+    bound.value.number = numbers[bound.value.number];
+    add_bound(bound);
+  }
   if (!obstacle) obstacle = other.obstacle;
 }
 
@@ -835,6 +860,10 @@ std::uint16_t RecordNeeds::add(const RecordLoad& load) {
   const auto number = static_cast<std::uint16_t>(found - loads.begin());
   if (found == loads.end()) loads.push_back(load);
   return number;
+}
+
+void RecordNeeds::add_bound(const RecordCheck& bound) {
+  if (std::ranges::find(bounds, bound) == bounds.end()) bounds.push_back(bound);
 }
 
 RecordedNumber recorded_number(const Difo& difo) {

@@ -70,6 +70,9 @@ struct RecordNeeds {
   bool stack = false;                // the kernel's
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
+  /// Of numbers that loads read, and that say how much is looked at. Where one of these does not
+  /// hold, it is more than `loads` have, and the trap has to wait.
+  std::vector<RecordCheck> bounds{};
 
   /// Unless all of these hold, the clause does nothing. They are of what each record has.
   std::vector<RecordCheck> checks{};
@@ -90,6 +93,7 @@ struct RecordNeeds {
   void add_looks(const RecordNeeds& other);
   /// Adds a load, unless it is there; returns its number.
   std::uint16_t add(const RecordLoad& load);
+  void add_bound(const RecordCheck& bound);
 };
 
 /// A number that one object works out.

@@ -501,7 +501,43 @@ TEST(RecordNeeds, AddressesOfNetworksAndBytesOfAKnownNumberAreRead) {
   EXPECT_EQ(loads_of(Subroutine::Memstr, {push_value(1), push_value(2), push_value(3)}),
             behind_arg0(24));
   EXPECT_TRUE(loads_of(Subroutine::Bcopy, {push_value(1), push_value(4), push_value(2)}).empty());
-  EXPECT_TRUE(loads_of(Subroutine::Sum32, {push_value(1), push_value(3), push_value(3)}).empty());
+}
+
+TEST(RecordNeeds, AsManyNumbersAreSummedAsALoadSaysUpToABound) {
+  // __sum32(arg0, 16, <r4>)
+  const auto needs_with = [](std::vector<std::uint32_t> count, std::uint64_t stride = 16) {
+    std::vector<std::uint32_t> text{load_builtin(Builtin::Arg0, 1),
+                                    encode_indexed(Opcode::Setx, 0, 3)};
+    text.insert(text.end(), count.begin(), count.end());
+    text.insert(text.end(), {push_value(1), push_value(3), push_value(4),
+                             call(Subroutine::Sum32, 5), encode_return(5)});
+    Difo made = difo(std::move(text));
+    made.integers = {stride, 3, 65};
+    return needs_of(made);
+  };
+  const auto vectors = [](std::uint32_t count) {
+    return kernel_load(Base::Argument, 0, 0, 16 * (count - 1) + 4);
+  };
+  const RecordNeeds constant = needs_with({encode_indexed(Opcode::Setx, 1, 4)});
+  EXPECT_EQ(constant.loads, std::vector{vectors(3)});
+  EXPECT_TRUE(constant.bounds.empty());
+
+  const RecordNeeds loaded =
+      needs_with({load_builtin(Builtin::Curthread, 2), encode(Opcode::Lduh, 2, 0, 4)});
+  EXPECT_EQ(loaded.loads, (std::vector{kernel_load(Base::Task, 0, 0, 2), vectors(64)}));
+  EXPECT_EQ(
+      loaded.bounds,
+      (std::vector<RecordCheck>{
+          {{RecordValue::Source::Load, 0, 2}, RecordCheck::Relation::LessUnsigned, false, 65}}));
+  RecordNeeds both;
+  both.add(kernel_load(Base::Task, 0, 8, 8));
+  both |= loaded;
+  ASSERT_EQ(both.bounds.size(), 1u);
+  EXPECT_EQ(both.bounds[0].value.number, 1);
+
+  EXPECT_TRUE(needs_with({encode_indexed(Opcode::Setx, 2, 4)}).obstacle) << "more than a bound";
+  EXPECT_TRUE(needs_with({load_builtin(Builtin::Arg1, 4)}).obstacle);
+  EXPECT_TRUE(needs_with({encode_indexed(Opcode::Setx, 1, 4)}, 64).obstacle) << "too far apart";
 }
 
 TEST(RecordNeeds, NoStringAtAllIsNoMemory) {

@@ -1,4 +1,5 @@
-// In this file, top to bottom: one load, arguments, built-in variables, chains of loads, checks.
+// In this file, top to bottom: one load, arguments, built-in variables, comparisons, chains of
+// loads, checks.
 #include "providers/tracer/fetch_planner.h"
 
 #include <fmt/format.h>
@@ -98,6 +99,12 @@ class Planned {
   /// Without room for it the trap is recorded, whatever the predicate will say.
   void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
   void add_check(const TaskCheck& check) { (void)list_.add_check(check); }
+  /// The trap waits where it does not hold. False where there is no room for it.
+  bool add_bound(FetchCheck check) {
+    check.lets_wait = true;
+    const auto is_there = [&check](const auto& one) { return one.check == check; };
+    return std::ranges::any_of(list_.checks(), is_there) || list_.add_check(check);
+  }
 
   Obstacle add_stack() {
     if (!kernel_.layout.task_stack) return kNoTypes;
@@ -247,73 +254,6 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
   return start;
 }
 
-Obstacle add_loads(Planned& planned, const Passed& passed, std::span<const RecordLoad> loads,
-                   std::vector<Copied>& copied) {
-  using Base = RecordAddress::Base;
-  for (const RecordLoad& load : loads) {
-    const auto start = start_of(planned, passed, load.at, loads, copied);
-    if (!start && load.at.base == Base::Argument) {
-      return fmt::format("arg{} is no address that a record has", load.at.number);
-    }
-    if (!start) return "a pointer lies where no pointer should";
-    const bool is_aligned =
-        !start->index && (start->source == 0 || start->source == FetchLoad::kTask ||
-                          start->source == FetchLoad::kPerCpuBase);
-    const auto value = planned.add(*start, load.bytes,
-                                   is_aligned ? Alignment::Word : Alignment::None, load.is_users);
-    if (!value) return kTooMuch;
-    copied.push_back({*value, *start});
-  }
-  return std::nullopt;
-}
-
-Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
-                   bool at_function_edge, std::vector<Copied>& copied) {
-  Obstacle why = needs.obstacle;
-  if (!why) why = add_arguments(planned, passed, needs);
-  for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, at_function_edge);
-  }
-  if (!why && needs.stack) why = planned.add_stack();
-  return why ? why : add_loads(planned, passed, needs.loads, copied);
-}
-
-Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
-                  std::vector<Copied>& copied) {
-  return add_needs(planned, {code.plan, filter_words}, code.needs, false, copied);
-}
-
-Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& filter_words) {
-  const RecordedFilter recorded = filter.recorded();
-  Obstacle why;
-  for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
-    const RecordedCode& code = recorded.codes[n];
-    std::vector<Copied> copied;
-    why = add_code(planned, code, filter_words, copied);
-    for (std::size_t word = 0; !why && word < filter_words.size(); ++word) {
-      const auto& [of, address] = recorded.words.at(word);
-      if (of != n || !address) continue;
-      filter_words.at(word) =
-          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, copied);
-    }
-  }
-  return why;
-}
-
-Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
-  const auto& [binding, needs] = probe;
-  FilterWords filter_words;
-  Obstacle why;
-  if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, filter_words);
-  if (!why && binding->number != kNoNumber) {
-    why = add_value(planned, binding->plan->system_call_number, filter_words);
-  }
-  std::vector<Copied> copied;
-  return why ? why
-             : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
-                         copied);
-}
-
 /// Some bytes of a word of the record.
 struct Place {
   std::uint16_t source = 0;
@@ -363,6 +303,95 @@ FetchCheck check_at(const Place& place, const RecordCheck& check) {
   made.mask = check.value.mask;
   made.with = check.with;
   return made;
+}
+
+/// What a load has copied; empty where it may lie in two words. If the address that it is counted
+/// from is no word's, the guest judges nothing.
+std::optional<Place> place_of(const Copied& copied, const RecordLoad& load, bool is_signed) {
+  if (!copied.has(load.bytes)) return std::nullopt;
+  return Place{copied.word, *copied.first_byte(), load.bytes, is_signed};
+}
+
+/// The bounds of what one load reads, behind it.
+Obstacle add_bounds(Planned& planned, const RecordNeeds& needs, std::size_t load,
+                    const Copied& copied) {
+  for (const RecordCheck& bound : needs.bounds) {
+    if (bound.value.number != load) continue;
+    auto place = place_of(copied, needs.loads[load], bound.value.is_signed);
+    if (place) place = narrowed(*place, bound.value);
+    if (!place || !planned.add_bound(check_at(*place, bound))) return kTooMuch;
+  }
+  return std::nullopt;
+}
+
+/// The first `count` of them.
+Obstacle add_loads(Planned& planned, const Passed& passed, const RecordNeeds& needs,
+                   std::size_t count, std::vector<Copied>& copied) {
+  using Base = RecordAddress::Base;
+  for (std::size_t n = 0; n < count; ++n) {
+    const RecordLoad& load = needs.loads[n];
+    const auto start = start_of(planned, passed, load.at, needs.loads, copied);
+    if (!start && load.at.base == Base::Argument) {
+      return fmt::format("arg{} is no address that a record has", load.at.number);
+    }
+    if (!start) return "a pointer lies where no pointer should";
+    const bool is_aligned =
+        !start->index && (start->source == 0 || start->source == FetchLoad::kTask ||
+                          start->source == FetchLoad::kPerCpuBase);
+    const auto value = planned.add(*start, load.bytes,
+                                   is_aligned ? Alignment::Word : Alignment::None, load.is_users);
+    if (!value) return kTooMuch;
+    copied.push_back({*value, *start});
+    if (auto why = add_bounds(planned, needs, n, copied.back())) return why;
+  }
+  return std::nullopt;
+}
+
+Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
+                   bool at_function_edge, std::vector<Copied>& copied) {
+  Obstacle why = needs.obstacle;
+  if (!why) why = add_arguments(planned, passed, needs);
+  for (const dif::Builtin variable : needs.variables) {
+    if (!why) why = add_variable(planned, variable, at_function_edge);
+  }
+  if (!why && needs.stack) why = planned.add_stack();
+  return why ? why : add_loads(planned, passed, needs, needs.loads.size(), copied);
+}
+
+Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
+                  std::vector<Copied>& copied) {
+  return add_needs(planned, {code.plan, filter_words}, code.needs, false, copied);
+}
+
+Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& filter_words) {
+  const RecordedFilter recorded = filter.recorded();
+  Obstacle why;
+  for (std::size_t n = 0; !why && n < recorded.codes.size(); ++n) {
+    const RecordedCode& code = recorded.codes[n];
+    std::vector<Copied> copied;
+    why = add_code(planned, code, filter_words, copied);
+    for (std::size_t word = 0; !why && word < filter_words.size(); ++word) {
+      const auto& [of, address] = recorded.words.at(word);
+      if (of != n || !address) continue;
+      filter_words.at(word) =
+          start_of(planned, {code.plan, filter_words}, *address, code.needs.loads, copied);
+    }
+  }
+  return why;
+}
+
+Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
+  const auto& [binding, needs] = probe;
+  FilterWords filter_words;
+  Obstacle why;
+  if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, filter_words);
+  if (!why && binding->number != kNoNumber) {
+    why = add_value(planned, binding->plan->system_call_number, filter_words);
+  }
+  std::vector<Copied> copied;
+  return why ? why
+             : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
+                         copied);
 }
 
 /// Where the task has its name, or an id of 4 bytes.
@@ -427,9 +456,8 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
   const FilterWords no_filter;
   const Passed passed{plan, no_filter};
   Obstacle why = add_arguments(planned, passed, {.arguments = needs.predicate_arguments});
-  const auto loads = std::span(needs.loads).first(needs.predicate_loads);
   std::vector<Copied> copied;
-  if (!why) why = add_loads(planned, passed, loads, copied);
+  if (!why) why = add_loads(planned, passed, needs, needs.predicate_loads, copied);
   if (why) return why;
   for (const RecordCheck& check : needs.later_checks) {
     std::optional<Place> place = place_in_task(check.value);
@@ -439,13 +467,8 @@ Obstacle add_later_checks(Planned& planned, const Binding& binding, const Record
       const auto word = planned.word_of(source);
       if (word) place = Place{*word, 0, source.bytes(), source.is_signed()};
     } else if (check.value.source == RecordValue::Source::Load) {
-      CHECK(n < loads.size());
-      // Elsewhere the guest would compare other bytes. It judges nothing if the address that they
-      // are counted from is no word's.
-      if (copied[n].has(loads[n].bytes)) {
-        place =
-            Place{copied[n].word, *copied[n].first_byte(), loads[n].bytes, check.value.is_signed};
-      }
+      CHECK(n < copied.size());
+      place = place_of(copied[n], needs.loads[n], check.value.is_signed);
     }
     if (place) place = narrowed(*place, check.value);
     if (place) planned.add_check(check_at(*place, check));

@@ -429,6 +429,41 @@ TEST_F(Planner, LaterChecksStandBehindAllThatThePredicateLooksAt) {
   EXPECT_EQ(checks()[3].second, kPidIs42);
 }
 
+TEST_F(Planner, ABoundStandsBehindItsLoadOnce) {
+  RecordNeeds needs = loading({{{Base::Argument, 0, 0x14}, 2, false},
+                               {{Base::Argument, 0, 0x20}, 8, false},
+                               {{Base::Load, 1, 0}, 64, false}});
+  needs.bounds = {
+      {{RecordValue::Source::Load, 0, 2}, RecordCheck::Relation::LessUnsigned, false, 5}};
+  EXPECT_FALSE(add(needs));
+  const FetchCheck bound{.source = kFirstRun,
+                         .left = 16,
+                         .right = 48,
+                         .relation = FetchCheck::Relation::LessUnsigned,
+                         .with = 5,
+                         .lets_wait = true};
+  const std::vector expected = {std::pair(std::size_t{1}, bound)};
+  EXPECT_EQ(checks(), expected);
+  const std::array both = {PlacedProbe{&binding_, needs}, PlacedProbe{&binding_, needs}};
+  EXPECT_FALSE(plan_fetch(list_, both, places()));
+  EXPECT_EQ(checks(), expected);
+}
+
+TEST_F(Planner, WithoutRoomForABoundItWaits) {
+  RecordNeeds needs = loading({{{Base::Argument, 0, 0}, 4, false}});
+  for (std::size_t n = 0; n <= FetchList::kMostChecks; ++n) {
+    needs.bounds.push_back(
+        {{RecordValue::Source::Load, 0, 4}, RecordCheck::Relation::Equal, false, n});
+  }
+  EXPECT_TRUE(add(needs));
+  needs.bounds.pop_back();
+  EXPECT_FALSE(add(needs));
+  // In two words it is not compared.
+  needs = loading({{{Base::Argument, 0, 6}, 4, false}});
+  needs.bounds = {{{RecordValue::Source::Load, 0, 4}, RecordCheck::Relation::Equal, false, 1}};
+  EXPECT_TRUE(add(needs));
+}
+
 TEST_F(Planner, AnArgumentThatIsPartOfARegisterIsCheckedInItsPart) {
   ArgumentPlan plan;
   plan.arguments[0] = ArgumentSource::in(&Registers::rdi).narrowed(4, true);

@@ -18,6 +18,7 @@ shim_check encode_check(const FetchCheck& check) {
   if (check.is_signed) words |= SHIM_CHECK_SIGNED;
   if (check.relation == FetchCheck::Relation::Less) words |= SHIM_CHECK_LESS;
   if (check.relation == FetchCheck::Relation::LessUnsigned) words |= SHIM_CHECK_BELOW;
+  if (check.lets_wait) words |= SHIM_CHECK_WAITS;
   return {check.source, static_cast<std::uint16_t>(words), check.left, check.right, 0, check.mask,
           check.with};
 }
@@ -62,6 +63,14 @@ bool FetchList::add_check(const TaskCheck& check) {
   if (task_checks_.size() >= kMostChecks) return false;
   task_checks_.push_back(check);
   return true;
+}
+
+bool FetchList::drop_checks() {
+  const std::size_t left_out =
+      std::erase_if(checks_, [](const PlacedCheck& one) { return !one.check.lets_wait; });
+  const bool any = left_out != 0 || !task_checks_.empty();
+  task_checks_.clear();
+  return any;
 }
 
 std::size_t FetchList::record_bytes() const {

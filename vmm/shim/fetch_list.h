@@ -54,8 +54,8 @@ struct FetchLoad {
 };
 
 /// A comparison of a word of the record with a constant. Where it does not hold, the trap is not
-/// recorded. `source` is the word; it is shifted to the left by `left` bits, then to the right, and
-/// the bits of `mask` are compared.
+/// recorded, or waits. `source` is the word; it is shifted to the left by `left` bits, then to the
+/// right, and the bits of `mask` are compared.
 struct FetchCheck {
   enum class Relation : std::uint8_t { Equal, Less, LessUnsigned };
   std::uint16_t source = 0;
@@ -65,6 +65,9 @@ struct FetchCheck {
   bool is_negated = false;
   std::uint64_t mask = UINT64_MAX;
   std::uint64_t with = 0;
+  /// Where it does not hold, the trap waits; a word that could not be read is 0. Else the trap is
+  /// left out, or recorded if this word or one before it could not be read.
+  bool lets_wait = false;
 
   static constexpr std::uint16_t kTids = SHIM_RECORD_PID / sizeof(std::uint64_t);
   static constexpr std::uint16_t kName = SHIM_RECORD_COMM / sizeof(std::uint64_t);
@@ -119,13 +122,8 @@ class FetchList {
   /// Judged once the loads so far are done. False where there is no room for it.
   bool add_check(const FetchCheck& check);
   bool add_check(const TaskCheck& check);
-  /// Takes all checks out: all traps are recorded. Returns whether there were any.
-  bool drop_checks() {
-    const bool any = !checks_.empty() || !task_checks_.empty();
-    checks_.clear();
-    task_checks_.clear();
-    return any;
-  }
+  /// Takes the checks out that leave traps out. Returns whether there were any.
+  bool drop_checks();
   struct PlacedCheck {
     FetchCheck check;
     std::size_t loads = 0;  // before it

@@ -143,6 +143,21 @@ TEST(FetchList, HasOnlySoManyChecks) {
   EXPECT_FALSE(list.add_check(FetchCheck{.relation = FetchCheck::Relation::LessUnsigned}));
 }
 
+TEST(FetchList, KeepsTheBoundsOfItsLoads) {
+  FetchList list;
+  list.add({.words = 1});
+  list.add_check(FetchCheck{.source = 3, .with = 1, .lets_wait = true});
+  list.add_check(FetchCheck{.source = 3, .with = 1});
+  const auto bytes = list.encode();
+  const std::size_t first = sizeof(shim_list) + sizeof(shim_load);
+  EXPECT_EQ(load_at<shim_check>(bytes, first).words, SHIM_LOAD_CHECK | SHIM_CHECK_WAITS);
+  EXPECT_EQ(load_at<shim_check>(bytes, first + sizeof(shim_check)).words, SHIM_LOAD_CHECK);
+  EXPECT_TRUE(list.drop_checks());
+  ASSERT_EQ(list.checks().size(), 1u);
+  EXPECT_TRUE(list.checks()[0].check.lets_wait);
+  EXPECT_FALSE(list.drop_checks());
+}
+
 TEST(FetchList, HasNoMoreWordsThanFitIntoARecord) {
   FetchList list;
   EXPECT_FALSE(list.add({.words = 0}));
