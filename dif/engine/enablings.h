@@ -2,6 +2,7 @@
 // read them. Fire context: find() and its result yes; everything else no.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <optional>
@@ -60,6 +61,11 @@ class Enablings {
   /// Null: nothing is enabled there.
   const EnabledProbe* find(ProbeId id) const {
     return id.value < probes_by_id_.size() ? probes_by_id_[id.value] : nullptr;
+  }
+  /// By its name; null: nothing is enabled there.
+  const EnabledProbe* find(const ProbeDescription& name) const {
+    const auto found = std::ranges::find(probes_, name, &EnabledProbe::name);
+    return found != probes_.end() ? &*found : nullptr;
   }
   /// Null: faults fire nothing.
   const EnabledProbe* error_probe() const {

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 
 #include "dif/engine/clause_runner.h"
 #include "dif/engine/fire_context.h"
 #include "dif/evaluate/variables.h"
+#include "dif/verify/kept_arguments.h"
 #include "dif/verify/verify.h"
 #include "vmm/base/check.h"
 
@@ -73,7 +75,7 @@ struct Engine::State {
         firings(program.program(), plan.options, vcpus, std::move(share)),
         order_room(room_for_orders(program.program(), plan.options)),
         memory(vcpu_memory() * vcpus * (switches() ? 2 : 1)),
-        record_needs(program.program().clauses.size()) {
+        kept_arguments(program.program()) {
     CHECK(check_storage(program.program(), plan.options.string_size));  // the caller's business
     const std::size_t copies = vcpus * std::size_t{switches() ? 2U : 1U};
     const std::size_t size = std::min(vcpu_memory(), memory.bytes().size() / copies);
@@ -106,11 +108,14 @@ struct Engine::State {
   }
 
   /// A clause is often enabled on thousands of probes, and judged once.
-  const RecordNeeds& needs_of(const Ecb& ecb) {
-    std::optional<RecordNeeds>& known = record_needs[ecb.info.clause];
-    if (!known) known = dif::record_needs(*ecb.clause, firings.enablings.options().string_size);
+  const RecordNeeds& needs_of(const Ecb& ecb, const KeptArguments& kept) {
+    std::optional<RecordNeeds>& known = record_needs[{ecb.info.clause, kept}];
+    if (!known) {
+      known = dif::record_needs(*ecb.clause, firings.enablings.options().string_size, kept);
+    }
     return *known;
   }
+  KeptArguments kept_until(const EnabledProbe& probe) const;
 
   bool is_due(std::uint64_t now);
   void clean(std::uint32_t vcpu);
@@ -125,7 +130,9 @@ struct Engine::State {
   std::size_t order_room;  // of each principal buffer, beside its size
   LazyMemory memory;       // of all vCPUs' records
   std::vector<std::unique_ptr<VcpuState>> vcpu_states;
-  std::vector<std::optional<RecordNeeds>> record_needs;  // by clause, of those asked about
+  const KeptArgumentFinder kept_arguments;
+  std::map<std::pair<std::uint32_t, KeptArguments>, std::optional<RecordNeeds>>
+      record_needs;  // by clause, of those asked about
   std::atomic<unsigned> half = 0;
   std::atomic<std::uint64_t> cleaned = kNever;  // when, by the firings' time
 };
@@ -252,12 +259,28 @@ void Engine::mute_error_probe() {
   state_->firings.enablings.let_error_fire(false);
 }
 
-RecordNeeds Engine::record_needs(ProbeId probe) {
+/// The arguments that variables of a thread hold at a call's return since its entry.
+KeptArguments Engine::State::kept_until(const EnabledProbe& probe) const {
+  if (!kept_arguments.any() || probe.name.name != "return") return {};
+  ProbeDescription entrys = probe.name;
+  entrys.name = "entry";
+  const EnabledProbe* const entry = firings.enablings.find(entrys);
+  if (entry == nullptr) return {};
+  std::vector<std::uint32_t> clauses;
+  for (const std::uint32_t ecb : entry->ecbs) {
+    clauses.push_back(firings.enablings.ecb(ecb).info.clause);
+  }
+  return kept_arguments.find(probe.name.provider, clauses);
+}
+
+RecordNeeds Engine::record_needs(ProbeId probe, EntryArguments entrys) {
   const Enablings& enablings = state_->firings.enablings;
-  const auto needs_at = [this, &enablings](const EnabledProbe* enabled) {
+  const auto needs_at = [&](const EnabledProbe* enabled) {
     std::optional<RecordNeeds> needs;
+    const bool are_kept = enabled != nullptr && entrys == EntryArguments::Kept;
+    const KeptArguments kept = are_kept ? state_->kept_until(*enabled) : KeptArguments();
     for (std::size_t n = 0; enabled != nullptr && n < enabled->ecbs.size(); ++n) {
-      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(enabled->ecbs[n]));
+      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(enabled->ecbs[n]), kept);
       needs ? void(*needs |= of_clause) : void(needs = of_clause);
     }
     return needs.value_or(RecordNeeds());

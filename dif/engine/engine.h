@@ -171,7 +171,7 @@ class Engine {
   bool records_fit() const;
   /// The needs of the clauses enabled on the probe, and of those of ERROR, which fire inside of
   /// it: of the record of a trap. Before fire() is first called.
-  RecordNeeds record_needs(ProbeId probe);
+  RecordNeeds record_needs(ProbeId probe, EntryArguments entrys = EntryArguments::Gone);
   /// The probe that faults are reported through (dtrace:::ERROR). Before fire() is first called.
   void set_error_probe(ProbeId probe);
   /// Whether faults are reported through it; they are, unless it was muted. Beside firings: the

@@ -345,6 +345,31 @@ TEST_F(EngineRecordNeeds, AreThoseOfAllClausesOfTheProbe) {
   EXPECT_FALSE(of_none.obstacle || of_none.error_number || of_none.arguments != 0);
 }
 
+TEST_F(EngineRecordNeeds, OfACallsReturnKnowWhatItsEntryHasKept) {
+  const std::uint16_t id = kFirstUserVariable + 1;
+  Difo store = difo({encode_indexed(Opcode::Ldgs, static_cast<unsigned>(Builtin::Arg1), 1),
+                     encode_indexed(Opcode::Stts, id, 1), encode_return(0)},
+                    {ValueKind::Void, false, 0});
+  Difo use =
+      difo({encode_indexed(Opcode::Ldts, id, 1), encode(Opcode::Uldx, 1, 0, 1), encode_return(1)});
+  store.variables =
+      use.variables = {{id, VariableScope::Thread, VariableKind::Scalar, kLong, "path"}};
+  Clause entry = clause({action(ActionKind::Trace, {store})});
+  entry.probes = {{"syscall", "", "open", "entry"}};
+  const Program both = program({entry, trace(use)});
+  start(both, {});
+  engine_->enable(0, kProbe, {"syscall", "vmlinux", "open", "entry"});
+  engine_->enable(1, ProbeId{5}, {"syscall", "vmlinux", "open", "return"});
+  engine_->enable(1, ProbeId{6}, {"syscall", "vmlinux", "close", "return"});
+
+  const RecordNeeds needs = engine_->record_needs(ProbeId{5}, EntryArguments::Kept);
+  EXPECT_FALSE(needs.obstacle);
+  ASSERT_FALSE(needs.loads.empty());
+  EXPECT_EQ(needs.loads[0].at, (RecordAddress{RecordAddress::Base::Kept, 1, 0}));
+  EXPECT_TRUE(engine_->record_needs(ProbeId{5}).obstacle);
+  EXPECT_TRUE(engine_->record_needs(ProbeId{6}, EntryArguments::Kept).obstacle);
+}
+
 TEST_F(EngineRecordNeeds, AreThoseOfErrorTooWhichFiresInsideOfAFiring) {
   start(program({trace(builtin(Builtin::Arg0)), trace(load_from(kUnmapped)),
                  trace(builtin(Builtin::Arg1))}),

@@ -16,9 +16,10 @@ namespace ringside::dif {
 
 /// `first` is what is known before the first instruction. `step(at, instruction, known)` makes
 /// `known` what holds after the instruction. Where several ways join, `known.meet(other)` keeps
-/// what holds on both.
-template <class Known, class Step>
-void walk_forward(const Difo& difo, const Known& first, Step step) {
+/// what holds on both. `branch(instruction, taken, known)` adds what holds on one of the two ways
+/// that a branch leads to.
+template <class Known, class Step, class Branch>
+void walk_forward(const Difo& difo, const Known& first, Step step, Branch branch) {
   std::vector<std::optional<Known>> before(difo.text.size());  // empty: nothing leads there
   const auto lead_to = [&before](std::size_t at, const Known& known) {
     if (at >= before.size()) return;
@@ -35,9 +36,19 @@ void walk_forward(const Difo& difo, const Known& first, Step step) {
     Known known = *before[at];
     step(at, in, known);
     if (in.op() == Opcode::Ret) continue;
-    if (is_branch(in.op())) lead_to(in.label(), known);
+    if (is_branch(in.op())) {
+      Known there = known;
+      branch(in, true, there);
+      lead_to(in.label(), there);
+      branch(in, false, known);
+    }
     if (in.op() != Opcode::Ba) lead_to(at + 1, known);
   }
+}
+
+template <class Known, class Step>
+void walk_forward(const Difo& difo, const Known& first, Step step) {
+  walk_forward(difo, first, step, [](Insn, bool, Known&) {});
 }
 
 }  // namespace ringside::dif

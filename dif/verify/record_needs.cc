@@ -60,6 +60,7 @@ struct Value {
   Compared told{};                      // a number of the record, or a text
   unsigned shifted = 0;                 // `told` was, to the left by so many bits
   std::optional<std::uint64_t> most{};  // the number is no larger than this
+  bool is_error = false;                // errno
 
   static constexpr std::size_t kMostAddresses = 8;
 
@@ -94,21 +95,28 @@ struct Value {
     const bool is_known = both_point && addresses.size() <= kMostAddresses;
     is_ours = is_known && (is_ours || other.is_ours);
     if (!is_known) addresses.clear();
+    is_error &= other.is_error;
     if (told != other.told || shifted != other.shifted) told = {};
   }
 };
 
+/// this-> and self->, by scope and id; those that are known.
+using Variables = std::map<std::pair<VariableScope, std::uint16_t>, Value>;
+
 /// All that is known before an instruction, whichever way led to it.
 struct Known {
   std::array<Value, kRegisters> registers{Value::of(0)};
-  /// this-> and self->, by scope and id; those that are known.
-  std::map<std::pair<VariableScope, std::uint16_t>, Value> variables;
+  Variables variables;
+  bool compares_error = false;  // the last comparison was errno's with 0
+  bool has_failed = false;      // errno is not 0
 
   const Value& at(unsigned number) const { return registers[number % kRegisters]; }
   void set(unsigned number, Value value) {
     if (number % kRegisters != 0) registers[number % kRegisters] = std::move(value);
   }
   void meet(const Known& other) {
+    compares_error &= other.compares_error;
+    has_failed &= other.has_failed;
     for (unsigned n = 0; n < kRegisters; ++n) registers[n].meet(other.registers[n]);
     for (auto& [variable, value] : variables) {
       const auto there = other.variables.find(variable);
@@ -292,7 +300,15 @@ std::string place_of(const SourceMap::Part& part) {
 /// The objects of one clause, in the order in which they run.
 class ClauseNeeds {
  public:
-  explicit ClauseNeeds(std::uint32_t string_size) : string_size_(string_size) {}
+  explicit ClauseNeeds(std::uint32_t string_size, const KeptArguments& kept = {})
+      : string_size_(string_size) {
+    for (const auto& [variable, argument] : kept) {
+      Value value{.addresses = {{Base::Kept, argument, 0}}};
+      value.meet(Value::of(0));
+      variables_[{VariableScope::Thread, variable}] = std::move(value);
+    }
+    first_variables_ = variables_;
+  }
 
   void add(const Difo& difo) {
     difo_ = &difo;
@@ -307,8 +323,9 @@ class ClauseNeeds {
     first.variables = std::move(variables_);
     after_.reset();
     result_.reset();
-    walk_forward(difo, first,
-                 [this](std::size_t at, Insn in, Known& known) { run(at, in, known); });
+    walk_forward(
+        difo, first, [this](std::size_t at, Insn in, Known& known) { run(at, in, known); },
+        learn_from);
     if (after_) variables_ = std::move(after_->variables);
   }
   /// Of the first object, after add().
@@ -373,6 +390,7 @@ class ClauseNeeds {
   void branch(Way& way, Insn in, std::vector<Way>& others) const;
   std::optional<PredicateWay::Mark> mark_of(Insn in, const Known& known) const;
 
+  static void learn_from(Insn branch, bool is_taken, Known& known);
   void run(std::size_t at, Insn in, Known& known);
   void load(std::size_t at, Insn in, LoadedMemory memory, Known& known);
   void load_builtin(std::size_t at, Insn in, Known& known);
@@ -387,11 +405,13 @@ class ClauseNeeds {
 
   const std::uint32_t string_size_;
   const Difo* difo_ = nullptr;
-  std::vector<Value> pushed_;                                           // on the tuple stack
-  std::map<std::pair<VariableScope, std::uint16_t>, Value> variables_;  // after the last object
-  std::optional<Known> after_;                                          // the object
+  std::vector<Value> pushed_;  // on the tuple stack
+  Variables variables_;        // after the last object
+  Variables first_variables_;
+  std::optional<Known> after_;  // the object
   std::optional<Value> result_;
   RecordNeeds needs_;
+  bool has_failed_ = false;  // at the instruction that is looked at, Known's
 };
 
 /// Where that may be. Of several places, one that is a fault need not be copied.
@@ -417,13 +437,21 @@ std::optional<std::uint16_t> ClauseNeeds::read_at(std::size_t at, RecordAddress 
     prevent(at, kReads);
     return std::nullopt;
   }
+  needs_.keeps_past_success |= from.base == Base::Kept && !has_failed_;
   bytes += std::exchange(from.room, 0);
   return needs_.add({from, static_cast<std::uint32_t>(bytes), is_users});
+}
+
+/// errno, as far as it is known on one of a branch's two ways.
+void ClauseNeeds::learn_from(Insn branch, bool is_taken, Known& known) {
+  const bool differs = branch.op() == (is_taken ? Opcode::Bne : Opcode::Be);
+  if (known.compares_error && differs) known.has_failed = true;
 }
 
 /// No branch leads into or out of the pushes of one call or key.
 void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
   const Value r1 = known.at(in.r1()), r2 = known.at(in.r2());
+  has_failed_ = known.has_failed;
   if (const auto memory = loaded_memory(in.op())) return load(at, in, *memory, known);
   switch (in.op()) {
     case Opcode::Add: {
@@ -458,7 +486,13 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
                                  .told = std::string_view(difo_->strings.c_str() + in.index())});
     case Opcode::Allocs: return known.set(in.rd(), Value::ours());
     case Opcode::Copys: return read_ours_or(at, r1, r2.constant().value_or(UINT64_MAX));
+    case Opcode::Cmp:
+      known.compares_error =
+          (r1.is_error && r2.constant() == 0) || (r2.is_error && r1.constant() == 0);
+      return;
+    case Opcode::Tst: known.compares_error = r1.is_error; return;
     case Opcode::Scmp:
+      known.compares_error = false;
       read_ours_or(at, r1, string_size_);
       return read_ours_or(at, r2, string_size_);
     case Opcode::Ldga: return load_array(at, in, known);
@@ -544,7 +578,8 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
     value.addresses = {{Base::Argument, n, 0}};
     value.told = RecordValue{RecordValue::Source::Argument, n};
   }
-  needs_.error_number |= info->id == Builtin::Errno;
+  value.is_error = info->id == Builtin::Errno;
+  needs_.error_number |= value.is_error;
   known.set(in.rd(), value);
 }
 
@@ -726,6 +761,7 @@ void ClauseNeeds::branch(Way& way, Insn in, std::vector<Way>& others) const {
     for (const RecordCheck& check : checks_after(in.op(), is_taken_there, way.left, way.right)) {
       one.way.steps.emplace_back(check);
     }
+    learn_from(in, is_taken_there, one.known);
     one.at = is_taken_there ? in.label() : one.at + 1;
   };
   if (taken) {
@@ -770,6 +806,7 @@ std::vector<PredicateWay> ClauseNeeds::find_ways() {
   constexpr std::size_t kMostWays = 64, kMostSteps = 4096;  // of all ways
   std::vector<PredicateWay> ways;
   std::vector<Way> open(1);
+  open.front().known.variables = first_variables_;
   std::size_t steps = 0;
   while (!open.empty()) {
     Way way = std::move(open.back());
@@ -839,6 +876,7 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
   registers |= other.registers;
   ids |= other.ids;
   stack |= other.stack;
+  keeps_past_success |= other.keeps_past_success;
   for (const Builtin variable : other.variables) {
     if (std::ranges::find(variables, variable) == variables.end()) variables.push_back(variable);
   }
@@ -873,8 +911,9 @@ RecordedNumber recorded_number(const Difo& difo) {
   return {needs.take(), address};
 }
 
-RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size) {
-  ClauseNeeds needs(string_size);
+RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size,
+                         const KeptArguments& kept) {
+  ClauseNeeds needs(string_size, kept);
   if (clause.predicate) {
     needs.add(*clause.predicate);
     needs.add_checks(*clause.predicate);

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct RecordAddress {
     Task,      // curthread
     Load,      // the 8 bytes of load `number`
     PerCpu,    // the CPU's own data; clauses have no such address, code of the guest's has
+    Kept,      // argument `number` of the call that returns, as its entry had it
   };
   Base base = Base::Constant;
   std::uint16_t number = 0;
@@ -61,6 +63,12 @@ struct RecordLoad {
   bool operator==(const RecordLoad&) const = default;
 };
 
+/// By variables of a thread (self->): each holds 0, or this argument of the call that returns.
+using KeptArguments = std::map<std::uint16_t, std::uint16_t>;
+
+/// Whether the arguments of a call's entry can still be found at its return.
+enum class EntryArguments : std::uint8_t { Gone, Kept };
+
 struct RecordNeeds {
   /// The arguments that the clause uses, by bit: the probe's place has to tell where they are.
   std::uint16_t arguments = 0;
@@ -73,6 +81,8 @@ struct RecordNeeds {
   /// Of numbers that loads read, and that say how much is looked at. Where one of these does not
   /// hold, it is more than `loads` have, and the trap has to wait.
   std::vector<RecordCheck> bounds{};
+  /// Memory at a kept argument is looked at whether the call has succeeded or not.
+  bool keeps_past_success = false;
 
   /// Unless all of these hold, the clause does nothing. They are of what each record has.
   std::vector<RecordCheck> checks{};
@@ -105,7 +115,9 @@ struct RecordedNumber {
 /// Of a verified object without strings.
 RecordedNumber recorded_number(const Difo& difo);
 
-/// Of a verified clause. `string_size`: the most bytes of a string (strsize).
-RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size);
+/// Of a verified clause. `string_size`: the most bytes of a string (strsize). `kept`: if it is of a
+/// call's return.
+RecordNeeds record_needs(const Clause& clause, std::uint32_t string_size,
+                         const KeptArguments& kept = {});
 
 }  // namespace ringside::dif

@@ -307,6 +307,45 @@ TEST(RecordNeeds, AThreadsVariableKeepsAnAddressUpToTheClausesEnd) {
   EXPECT_TRUE(needs_with(Opcode::Stgs, Opcode::Ldgs, Opcode::Ldx).obstacle) << "of all threads";
 }
 
+TEST(RecordNeeds, AVariableThatKeepsAnArgumentIsAnAddress) {
+  const std::uint16_t id = kFirstUserVariable + 1;
+  const std::uint32_t load = encode_indexed(Opcode::Ldts, id, 1);
+  const RecordLoad kept{{Base::Kept, 2, 0}, 8, true}, null{{}, 8, true};
+  const auto needs_with = [&](std::vector<std::uint32_t> text, const KeptArguments& arguments) {
+    Difo made = difo(std::move(text));
+    made.variables = {{id, VariableScope::Thread, VariableKind::Scalar, kLong, "p"}};
+    Clause clause = testing::clause({action(ActionKind::Trace, {made})});
+    clause.predicate = made;
+    return record_needs(clause, kStringSize, arguments);
+  };
+  const std::vector<std::uint32_t> plain = {load, encode(Opcode::Uldx, 1, 0, 2), encode_return(2)};
+  const RecordNeeds needs = needs_with(plain, {{id, 2}});
+  EXPECT_FALSE(needs.obstacle);
+  EXPECT_EQ(needs.loads, (std::vector{kept, null}));
+  EXPECT_TRUE(needs.keeps_past_success);
+  EXPECT_TRUE(needs_with(plain, {}).obstacle);
+  EXPECT_TRUE(needs_with(plain, {{id + 1, 2}}).obstacle);
+
+  // errno <relation> 0 ? *self->p : 0
+  const auto if_errno = [&](std::uint32_t compare, Opcode branch) {
+    return needs_with({load, load_builtin(Builtin::Errno, 2), compare, encode_branch(branch, 5),
+                       encode(Opcode::Uldx, 1, 0, 2), encode_return(2)},
+                      {{id, 2}});
+  };
+  for (const std::uint32_t compare :
+       {encode(Opcode::Tst, 2), encode(Opcode::Cmp, 2, 0), encode(Opcode::Cmp, 0, 2)}) {
+    EXPECT_EQ(if_errno(compare, Opcode::Be).loads, (std::vector{kept, null}));
+    EXPECT_FALSE(if_errno(compare, Opcode::Be).keeps_past_success);
+    EXPECT_TRUE(if_errno(compare, Opcode::Bne).keeps_past_success);
+    EXPECT_TRUE(if_errno(compare, Opcode::Bl).keeps_past_success);
+  }
+  EXPECT_TRUE(if_errno(encode(Opcode::Tst, 1), Opcode::Be).keeps_past_success);
+  EXPECT_TRUE(if_errno(encode(Opcode::Cmp, 2, 1), Opcode::Be).keeps_past_success);
+  RecordNeeds both;
+  both |= needs;
+  EXPECT_TRUE(both.keeps_past_success);
+}
+
 TEST(RecordNeeds, OneOfSeveralAddressesIsCopiedAtEach) {
   // r2 = arg0; if (pid != 0) r2 = <instruction>; *(int *)(*(long *)r2 + 4)
   const auto needs_with = [](std::uint32_t instruction) {

@@ -188,6 +188,16 @@ struct ArgumentPlan {
   ArgumentSource system_call_result;
   /// Which system call it is, at a place that many of them share (Binding::number).
   ArgumentSource system_call_number;
+  /// At a system call's return: where the arguments of its entry still are.
+  struct Kept {
+    /// From the lowest address of the task's stack on; 0: nowhere.
+    std::array<std::uint32_t, dif::kMaxProbeArguments> on_stack{};
+    bool until_success = false;  // a call that succeeds overwrites them
+
+    bool any() const { return on_stack != Kept().on_stack; }
+    bool operator==(const Kept&) const = default;
+  };
+  Kept kept{};
 
   bool operator==(const ArgumentPlan&) const = default;
   Result<std::uint64_t, Fault> value(unsigned n, const ArgumentMoment& at) const {

@@ -618,7 +618,13 @@ TEST_F(SystemCalls, ReturnStandsOnTheRetsOfACallThatOnlyReturns) {
 
   ASSERT_EQ(points_.bound.size(), 1u);
   EXPECT_EQ(points_.bound[0].at.raw(), read_.raw() + kNopSize + 5);
-  EXPECT_EQ(*points_.bound[0].binding.plan, kSystemCallReturnArguments);
+  ArgumentPlan plan = *points_.bound[0].binding.plan;
+  constexpr std::size_t kSaved = (16 << 10) - sizeof(arch::SavedRegisters);
+  EXPECT_EQ(plan.kept.on_stack[0], kSaved + 112);
+  EXPECT_EQ(plan.kept.on_stack[3], kSaved + 56);
+  EXPECT_FALSE(plan.kept.until_success);
+  plan.kept = {};
+  EXPECT_EQ(plan, kSystemCallReturnArguments);
   EXPECT_TRUE(points_.bound[0].binding.at_function_edge);
   EXPECT_EQ(points_.bound[0].binding.number, kNoNumber);
 }
@@ -634,7 +640,16 @@ TEST_F(SystemCalls, ReturnOfACallThatJumpsOnStandsOnTheCommonPathForItsNumber) {
   EXPECT_EQ(points_.bound[0].binding.number, 1u);
   EXPECT_EQ(points_.bound[0].binding.plan->system_call_number,
             ArgumentSource::word(&Registers::rbx, 120));
+  EXPECT_TRUE(points_.bound[0].binding.plan->kept.any());
   EXPECT_FALSE(points_.bound[0].binding.at_function_edge);
+}
+
+TEST(SystemCall, KeepsItsArgumentsUnlessItLoadsOtherRegisters) {
+  EXPECT_EQ(keeps_arguments("openat"), KeepsArguments::Yes);
+  EXPECT_EQ(keeps_arguments("execve"), KeepsArguments::UntilSuccess);
+  EXPECT_EQ(keeps_arguments("execveat"), KeepsArguments::UntilSuccess);
+  EXPECT_EQ(keeps_arguments("rt_sigreturn"), KeepsArguments::No);
+  EXPECT_EQ(keeps_arguments("clone3"), KeepsArguments::No);
 }
 
 TEST_F(SystemCalls, ReturnOfAForkAlsoStandsWhereTheChildBegins) {
@@ -646,6 +661,7 @@ TEST_F(SystemCalls, ReturnOfAForkAlsoStandsWhereTheChildBegins) {
   EXPECT_EQ(points_.bound[0].at.raw(), fork_.raw() + kNopSize + 5);
   EXPECT_EQ(points_.bound[1].at.raw(), tail_.raw() + kNopSize + 5);
   EXPECT_EQ(points_.bound[1].binding.number, 4u);
+  for (const auto& one : points_.bound) EXPECT_FALSE(one.binding.plan->kept.any());
   // By the registers at the top of the stack, whatever the vCPU's own are.
   constexpr std::uint64_t kStack = 0x40000;
   constexpr std::uint64_t kSaved = kStack + (16 << 10) - sizeof(arch::SavedRegisters);

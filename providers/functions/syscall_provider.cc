@@ -18,6 +18,14 @@ bool comes_back_in_child(std::string_view call) {
   return std::ranges::find(kCalls, call) != kCalls.end();
 }
 
+KeepsArguments keeps_arguments(std::string_view call) {
+  // sigreturn loads other registers, and while a task forks, its debugger may change them.
+  if (call == "rt_sigreturn" || comes_back_in_child(call)) return KeepsArguments::No;
+  // A new program begins with registers of its own.
+  const bool is_exec = call == "execve" || call == "execveat";
+  return is_exec ? KeepsArguments::UntilSuccess : KeepsArguments::Yes;
+}
+
 ChildRegisters::ChildRegisters(const PtRegsLayout& layout, const guest_linux::Kernel& kernel)
     : layout_(layout),
       stack_bytes_(guest_linux::kernel_stack_bytes(kernel.symbols())),
@@ -77,6 +85,7 @@ SyscallProvider::SyscallProvider(const GuestReader& text, guest_linux::Kernel& k
       entry_plan_(system_call_entry_plan(layout_)),
       child_(layout_, kernel),
       child_plan_(child_.plan()),
+      return_plans_(return_plans(kSystemCallReturnArguments)),
       text_(text),
       parameters_(text_, kernel),
       calls_(find_system_calls(text_, kernel.symbols())) {}
@@ -123,7 +132,8 @@ Result<std::vector<BoundSite>> SyscallProvider::exits(const SystemCall& call) {
     const auto site = points().examine(at.address, SitePolicy::Normal);
     if (!site) return shared_exits(call);
     exits.push_back({*site, {}});
-    exits.back().binding.plan = &kSystemCallReturnArguments;
+    exits.back().binding.plan =
+        &return_plans_[static_cast<std::size_t>(keeps_arguments(call.name))];
   }
   return exits;
 }
@@ -144,12 +154,23 @@ Result<std::vector<BoundSite>> SyscallProvider::exits_in_child(const SystemCall&
   return exits;
 }
 
+SyscallProvider::ReturnPlans SyscallProvider::return_plans(const ArgumentPlan& plan) const {
+  ArgumentPlan keeps = plan;
+  const std::uint64_t registers = find_saved_registers(kernel_.symbols());
+  for (std::size_t n = 0; n < layout_.arguments.size(); ++n) {
+    keeps.kept.on_stack[n] = static_cast<std::uint32_t>(registers + layout_.arguments[n]);
+  }
+  ArgumentPlan until_success = keeps;
+  until_success.kept.until_success = true;
+  return {plan, until_success, keeps};
+}
+
 void SyscallProvider::find_shared() {
   shared_.emplace();
   for (const SharedReturn& place : find_shared_returns(text_, kernel_.symbols(), layout_)) {
     ArgumentPlan plan = kSystemCallReturnArguments;
     plan.system_call_number = ArgumentSource::word(place.pt_regs, layout_.number);
-    shared_->push_back({place.address, plan});
+    shared_->push_back({place.address, return_plans(plan)});
   }
 }
 
@@ -167,7 +188,7 @@ Result<std::vector<BoundSite>> SyscallProvider::shared_exits(const SystemCall& c
   std::vector<BoundSite> exits;
   for (const Shared& place : *shared_) {
     BoundSite exit{TRY(points().examine(place.address, SitePolicy::AllowNoinstr)), {}};
-    exit.binding.plan = &place.plan;
+    exit.binding.plan = &place.plans[static_cast<std::size_t>(keeps_arguments(call.name))];
     exit.binding.number = call.number;
     exit.binding.at_function_edge = false;  // the frame is do_syscall_64's own
     exits.push_back(exit);

@@ -9,6 +9,7 @@
 // (ChildRegisters). A call that never returns (exit, exit_group) has no return probe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -48,10 +49,14 @@ class ChildRegisters final : public ComputedArguments {
 
  private:
   const PtRegsLayout layout_;
-  const std::uint64_t stack_bytes_;  // a power of two, to which stacks are aligned
-  const std::uint64_t saved_at_;     // from the stack's lowest address
+  const std::uint64_t stack_bytes_;                // a power of two, to which stacks are aligned
+  const std::uint64_t saved_at_;                   // from the stack's lowest address
   const std::optional<std::uint32_t> task_stack_;  // struct task_struct: that address
 };
+
+/// Whether the arguments of a call are where its entry found them when it returns.
+enum class KeepsArguments : std::uint8_t { No, UntilSuccess, Yes };
+KeepsArguments keeps_arguments(std::string_view call);
 
 class SyscallProvider final : public EntryReturnProvider {
  public:
@@ -72,6 +77,9 @@ class SyscallProvider final : public EntryReturnProvider {
   Result<std::vector<BoundSite>> exits_in_child(const SystemCall& call);
   Result<std::vector<BoundSite>> shared_exits(const SystemCall& call);
   void find_shared();
+  /// That plan for calls of each kind, by KeepsArguments.
+  using ReturnPlans = std::array<ArgumentPlan, 3>;
+  ReturnPlans return_plans(const ArgumentPlan& plan) const;
   ProbeArguments entry_arguments(const SystemCall& call);
 
   guest_linux::Kernel& kernel_;
@@ -79,13 +87,14 @@ class SyscallProvider final : public EntryReturnProvider {
   const ArgumentPlan entry_plan_;
   const ChildRegisters child_;
   const ArgumentPlan child_plan_;
+  const ReturnPlans return_plans_;
   const GuestReader& text_;
   SyscallParameters parameters_;
   std::vector<SystemCall> calls_;
-  /// A place in do_syscall_64, and the plan of the probes there.
+  /// A place in do_syscall_64, and the plans of the probes there.
   struct Shared {
     GuestVirt address;
-    ArgumentPlan plan;
+    ReturnPlans plans;
   };
   std::optional<std::vector<Shared>> shared_;  // found on first need; then stays as it is
 };

@@ -215,6 +215,15 @@ std::optional<Start> start_in(Planned& planned, const ArgumentSource& source,
                   argument.code.needs.loads, copied);
 }
 
+/// An argument that a system call has kept on the task's stack.
+std::optional<Start> start_in(Planned& planned, std::uint32_t on_stack) {
+  const Offset task_stack = planned.kernel().layout.task_stack;
+  if (on_stack == 0 || !task_stack) return std::nullopt;
+  const auto stack = planned.add({FetchLoad::kTask, *task_stack}, kPointerBytes);
+  const auto kept = stack ? planned.add({*stack, on_stack}, kPointerBytes) : std::nullopt;
+  return kept ? std::optional(Start{*kept}) : std::nullopt;
+}
+
 /// The lowest bytes of what a load has copied; empty where they may lie in two words.
 std::optional<FetchLoad::Index> index_in(const Copied& copied, unsigned bytes) {
   if (!copied.has(bytes)) return std::nullopt;
@@ -233,14 +242,19 @@ std::optional<Start> start_of(Planned& planned, const Passed& passed, const Reco
     case Base::Constant: start = Start(); break;
     case Base::Task: start = Start{FetchLoad::kTask}; break;
     case Base::PerCpu: start = Start{FetchLoad::kPerCpuBase}; break;
+    case Base::Kept: start = start_in(planned, passed.plan.kept.on_stack[at.number]); break;
     case Base::Argument:
       start = start_in(planned, passed.plan.arguments[at.number], passed.filter_words);
       break;
     case Base::Load: {
       // Pointers are aligned. One that is not lies in the middle of what was copied, and leads to
-      // a fault.
+      // a fault. The lowest bit of a pointer may be a mark, which a program takes off, as of a
+      // page's compound_head: then the distance from there is one byte less.
       const Copied& pointer = copied[at.number];
-      const bool is_pointer = loads[at.number].bytes == kPointerBytes && pointer.first_byte() == 0U;
+      const bool is_marked =
+          loads[at.number].at.base == Base::Load && pointer.first_byte() == kPointerBytes - 1;
+      const bool is_pointer =
+          loads[at.number].bytes == kPointerBytes && (pointer.first_byte() == 0U || is_marked);
       if (is_pointer) start = Start{pointer.word};
       break;
     }
@@ -305,7 +319,7 @@ FetchCheck check_at(const Place& place, const RecordCheck& check) {
   return made;
 }
 
-/// What a load has copied; empty where it may lie in two words. If the address that it is counted
+/// A load's first bytes; empty where it may lie in two words. If the address that it is counted
 /// from is no word's, the guest judges nothing.
 std::optional<Place> place_of(const Copied& copied, const RecordLoad& load, bool is_signed) {
   if (!copied.has(load.bytes)) return std::nullopt;
@@ -350,6 +364,9 @@ Obstacle add_loads(Planned& planned, const Passed& passed, const RecordNeeds& ne
 Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
                    bool at_function_edge, std::vector<Copied>& copied) {
   Obstacle why = needs.obstacle;
+  if (!why && needs.keeps_past_success && passed.plan.kept.until_success) {
+    why = "where the call has succeeded, its arguments are gone";
+  }
   if (!why) why = add_arguments(planned, passed, needs);
   for (const dif::Builtin variable : needs.variables) {
     if (!why) why = add_variable(planned, variable, at_function_edge);

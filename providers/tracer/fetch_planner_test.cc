@@ -429,6 +429,35 @@ TEST_F(Planner, LaterChecksStandBehindAllThatThePredicateLooksAt) {
   EXPECT_EQ(checks()[3].second, kPidIs42);
 }
 
+TEST_F(Planner, APointerMayBeMarkedInItsLowestBit) {
+  // ((long **)(arg0->head - 1))[2][0]
+  EXPECT_FALSE(add(loading({{{Base::Argument, 0, 8}, 8, false},
+                            {{Base::Load, 0, 15}, 8, false},
+                            {{Base::Load, 1, 0}, 4, false}})));
+  expect({{kRdi, 2, false, 8}, {kFirstRun, 2, false, 15}, {kFirstRun + 4, 2, false, 0}});
+  EXPECT_TRUE(add(loading({{{Base::Argument, 0, 7}, 8, false}, {{Base::Load, 0, 0}, 4, false}})))
+      << "an argument has no mark";
+}
+
+TEST_F(Planner, AnArgumentThatACallHasKeptLiesOnTheTasksStack) {
+  RecordNeeds needs = loading({{{Base::Kept, 1, 0}, 8, true}});
+  EXPECT_TRUE(add(needs)) << "it is gone";
+  ArgumentPlan plan = kSystemCallReturnArguments;
+  plan.kept.on_stack[1] = 0x3f58;
+  EXPECT_TRUE(plan.kept.any());
+  EXPECT_FALSE(add(needs, plan));
+  const auto word = kFirstWithoutRegisters;
+  expect({{FetchLoad::kTask, 1, false, 0x20}, {word, 1, false, 0x3f58}, {word + 3, 2, true, 0}});
+  needs.keeps_past_success = true;
+  EXPECT_FALSE(add(needs, plan));
+  plan.kept.until_success = true;
+  EXPECT_TRUE(add(needs, plan));
+  needs.keeps_past_success = false;
+  EXPECT_FALSE(add(needs, plan));
+  layout_.task_stack.reset();
+  EXPECT_TRUE(add(needs, plan));
+}
+
 TEST_F(Planner, ABoundStandsBehindItsLoadOnce) {
   RecordNeeds needs = loading({{{Base::Argument, 0, 0x14}, 2, false},
                                {{Base::Argument, 0, 0x20}, 8, false},

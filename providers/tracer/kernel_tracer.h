@@ -105,7 +105,7 @@ class KernelTracer {
   struct Wants {
     bool stacks = false;  // a firing may follow the kernel's stack
     /// The needs of a probe's clauses (Engine); empty: all traps wait.
-    std::function<dif::RecordNeeds(dif::ProbeId)> record_needs{};
+    std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs{};
     bool full_rings_wait = true;  // a trap that finds its ring full waits, and is not dropped
   };
   /// Firings go to `sink` and get their time from `clock`. Both, and this, must outlive the trace.

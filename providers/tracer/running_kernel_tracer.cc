@@ -230,10 +230,10 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   TrapDispatcher dispatcher_;
   std::optional<Replay> replay_;               // where traps are recorded
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
-  std::function<dif::RecordNeeds(dif::ProbeId)> record_needs_;  // Wants'
-  std::optional<GuestVirt> run_queues_;                         // KernelOffsets'
-  std::vector<vmm::FetchList> lists_;                           // that the guest has, from 1 on
-  std::optional<std::string> obstacle_;                         // recording_obstacle()
+  std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs_;  // Wants'
+  std::optional<GuestVirt> run_queues_;  // KernelOffsets'
+  std::vector<vmm::FetchList> lists_;    // that the guest has, from 1 on
+  std::optional<std::string> obstacle_;  // recording_obstacle()
   std::map<std::string, std::uint64_t> why_waiting_;
   std::set<GuestVirt> late_waiting_;  // places that came later, and count in it
   bool armed_ = false, began_ = false;
@@ -262,7 +262,9 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
   std::vector<PlacedProbe> probes;
   for (const Binding* binding : bindings) {
-    probes.push_back({binding, record_needs_(binding->probe)});
+    const auto entrys =
+        binding->plan->kept.any() ? dif::EntryArguments::Kept : dif::EntryArguments::Gone;
+    probes.push_back({binding, record_needs_(binding->probe, entrys)});
   }
   return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_});
 }

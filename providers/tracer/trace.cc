@@ -53,8 +53,8 @@ std::unique_ptr<KernelTrace> Trace::begin_kernel(const TraceSources& from) {
   KernelTracer::Wants wants{.stacks = dif::uses_kernel_stack(from.engine.program())};
   wants.full_rings_wait = from.record_full == RecordFull::Wait;
   if (from.records) {
-    wants.record_needs = [&engine = from.engine](dif::ProbeId probe) {
-      return engine.record_needs(probe);
+    wants.record_needs = [&engine = from.engine](dif::ProbeId probe, dif::EntryArguments entrys) {
+      return engine.record_needs(probe, entrys);
     };
   }
   return from.kernel->begin(sink_, clock_, wants);
