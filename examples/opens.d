@@ -26,7 +26,9 @@ syscall::openat2:entry
 	self->path = arg1;
 }
 
-syscall::open*:return
+syscall::open:return,
+syscall::openat:return,
+syscall::openat2:return
 /self->path/
 {
 	printf("%-6d %-16s %3d %s\n", pid, execname, errno, copyinstr(self->path));
