@@ -126,6 +126,40 @@ PLACES = """
     ERROR { @["wrong", "", arg4] = count(); }
     END { printa("<in> %s %s %d %@d\\n", @); }"""
 
+# One of several addresses, that of a thread's variable, those that a system call has kept until it returns,
+# and as many numbers as a load says. One choice is NULL, which is a fault.
+CHOICES = """
+    fbt::vfs_read:entry /execname == "workload"/ {
+      @name[stringof((arg2 & 4 ? args[0]->f_path.dentry : args[0]->f_path.dentry->d_parent)->d_name.name)] = count();
+      this->inode = arg2 == 4 ? args[0]->f_inode : args[0]->f_inode->i_sb->s_root->d_inode;
+      @inode[this->inode->i_ino, this->inode->i_mode] = count();
+      self->file = args[0]; @flags[self->file->f_flags, self->file->f_inode->i_ino] = count();
+    }
+    fbt::vfs_write:entry /execname == "workload"/ {
+      this->none = pid == 1 ? args[0] : (struct file *)NULL; @["none"] = sum(this->none->f_flags);
+    }
+    syscall::openat:entry { self->path = arg1; self->how = arg2; }
+    syscall::openat:return /execname == "workload" && self->path/ {
+      @path[copyinstr(self->path), copyinstr(self->path + 1), errno, self->how] = count();
+    }
+    syscall::openat:return { self->path = 0; }
+    syscall::execve:entry { self->program = arg0; }
+    syscall::execve:return /execname == "sh" || execname == "workload"/ {
+      @exec[errno == 0 ? execname : copyinstr(self->program), errno] = count();
+    }
+    ERROR { @wrong[arg4] = count(); }
+    END {
+      printf("<in>\\n"); printa("%s %@d\\n", @name); printa("%d %o %@d\\n", @inode); printa("%x %d %@d\\n", @flags);
+      printa("%s %s %d %d %@d\\n", @path); printa("exec %s %d %@d\\n", @exec);
+      printa("<wrong> %d %@d\\n", @wrong); printa("%s %@d\\n", @);
+    }"""
+# The pages of a request, of which some are parts of larger ones, and the sizes of its vectors.
+BLOCKS = [f"""
+    io:::start /args[1]->dev_statname == "loop0"/ {{ @[{key}] = count(); @n = count(); }}
+    ERROR {{ @wrong[arg4] = count(); }}
+    END {{ printf("<in>\\n"); printa("%d %d %@d\\n", @); printa("<wrong> %d %@d\\n", @wrong); printa("all %@d\\n", @n); }}"""
+          for key in ("args[0]->b_flags, 0", "args[0]->b_blkno, args[0]->b_bcount")]
+
 
 def recorded(outcome):
     """How many traps were."""
@@ -217,6 +251,32 @@ class Started(unittest.TestCase):
                     outcome = self.trace(program, "debian-6.12", 1, "-x", f"record={record}",
                                          command="workload --reads 200 --read-size 100")
                     self.assertEqual(self.printed(outcome).strip(), "<in> 200")
+
+    def test_choices_and_kept_arguments_print_the_same_both_ways(self):
+        command = ("workload --reads 200 --read-size 6 --opens 50; workload --reads 100 --read-size 3;"
+                   " workload --writes 30; sh -c '/bin/none' 2>&1; sh -c 'workload --writes 1'; /bin/none; true")
+        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
+            with self.subTest(image, cpus=cpus):
+                waited = self.trace(CHOICES, image, cpus, "-x", "record=no", command=command)
+                both = self.trace(CHOICES, image, cpus, "-x", "record=yes", command=command)
+                self.assertEqual(self.printed(both), self.printed(waited))
+                self.assertGreater(recorded(both), 400)
+                for line in ("input 200", "/data/input data/input 0 0 52", "exec /bin/none 2 2", "exec sh 0 1"):
+                    self.assertIn(f"{line}\n", self.printed(both))
+                self.assertRegex(self.printed(both), r"<wrong> 1 3\d\n")
+
+    def test_requests_print_the_same_both_ways(self):
+        command = ("workload --reads 40 --read-size 4096 --file /dev/loop0 --direct;"
+                   " workload --reads 4 --read-size 1048576 --file /dev/loop0 --direct")
+        for image, cpus in ringside.GUESTS:
+            for program in BLOCKS:
+                with self.subTest(image, cpus=cpus, program=program):
+                    waited = self.trace(program, image, cpus, "-x", "record=no", command=command)
+                    both = self.trace(program, image, cpus, "-x", "record=yes", command=command)
+                    self.assertEqual(self.printed(both), self.printed(waited))
+                    self.assertIn("all 44\n", self.printed(both))
+                    self.assertNotIn("<wrong>", self.printed(both))
+                    self.assertGreaterEqual(recorded(both), 40)
 
     def test_more_predicates_than_lists_are_left_to_the_host(self):
         few = [f"fbt::{name}:entry" for name in ("vfs_read", "vfs_write", "ksys_read", "ksys_write")]
@@ -319,8 +379,10 @@ class Started(unittest.TestCase):
         for program, why in (("fbt::vfs_read:entry { ustack(); }", "follows the process's stack"),
                              ("fbt::vfs_read:entry { trace(ustackdepth); }", "line 1, column 29: ustackdepth looks at"),
                              ("fbt::vfs_read:entry { trace(copyin(arg1, arg2)); }", "looks at the guest's memory"),
-                             ("fbt::vfs_read:entry { self->f = args[0]; trace(self->f->f_flags); }",
-                              "line 1, column 55: self->f->f_flags looks at the guest's memory")):
+                             ("fbt::vfs_read:entry { self->f = args[0]; } fbt::vfs_read:return { trace(self->f->f_flags); }",
+                              "line 1, column 80: self->f->f_flags looks at the guest's memory"),
+                             ("syscall::execve:entry { self->f = arg0; } syscall::execve:return { trace(copyinstr(self->f)); }",
+                              "where the call has succeeded, its arguments are gone")):
             with self.subTest(program):
                 outcome = ringside.run(program, options=["-x", "record=yes"], command="true")
                 self.assertEqual(outcome.status, 1, outcome)
