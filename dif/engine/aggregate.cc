@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstring>
 
 #include "dif/evaluate/dynamic_table.h"
 #include "vmm/base/numbers.h"
@@ -11,9 +10,7 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::size_t kLargestBuffer = std::size_t{1} << 34;  // links are 32 bits of 8-byte units
-
-constexpr std::size_t kWord = 8;
+constexpr std::size_t kLargestBuffer = std::size_t{1} << 34;  // links are 32 bits of units
 }  // namespace
 
 AggregationBuffer::AggregationBuffer(std::size_t size)
@@ -28,77 +25,73 @@ AggregationBuffer::AggregationBuffer(std::size_t size)
       std::bit_floor(std::min(wanted, head_memory_.bytes().size() / sizeof(std::uint32_t))));
 }
 
-std::span<std::uint32_t> AggregationBuffer::heads() const {
+std::uint32_t& AggregationBuffer::head(std::uint32_t hash) const {
   // SAFETY: page-aligned zeroed memory that only ever holds these integers.
-  return {reinterpret_cast<std::uint32_t*>(head_memory_.bytes().data()), buckets_};
+  return reinterpret_cast<std::uint32_t*>(head_memory_.bytes().data())[hash & (buckets_ - 1)];
 }
 
-AggregationBuffer::Header AggregationBuffer::header(std::size_t offset) const {
-  Header copy;
-  std::memcpy(&copy, memory_.bytes().data() + offset, sizeof copy);
-  return copy;
+AggregationBuffer::Header& AggregationBuffer::header(std::size_t offset) const {
+  // SAFETY: 8-aligned, inside the arena, and only ever written as a header.
+  return *reinterpret_cast<Header*>(memory_.bytes().data() + offset);
 }
 
-std::span<std::int64_t> AggregationBuffer::words_at(std::size_t offset, const Header& h) const {
-  std::byte* const at =
-      memory_.bytes().data() + offset + sizeof(Header) + round_up(h.key_size, kWord);
+std::byte* AggregationBuffer::key_of(Header& h) {
+  // SAFETY: the key follows its header.
+  return reinterpret_cast<std::byte*>(&h + 1);
+}
+
+std::span<std::int64_t> AggregationBuffer::words_of(Header& h) {
   // SAFETY: 8-aligned, inside the arena, and only ever written as these words.
-  return {reinterpret_cast<std::int64_t*>(at), h.words};
+  return {reinterpret_cast<std::int64_t*>(key_of(h) + round_up(h.key_size, kKeyWord)), h.words};
+}
+
+std::size_t AggregationBuffer::size_of(const Header& h) {
+  return sizeof h + round_up(h.key_size, kKeyWord) + h.words * sizeof(std::int64_t);
 }
 
 AggregationBuffer::Slot AggregationBuffer::find_or_add(std::uint32_t aggregation,
                                                        std::span<const std::byte> key,
                                                        std::size_t words) {
   const std::uint32_t hash = hash_bytes(key, seed_ + aggregation);
-  std::uint32_t& head = heads()[hash & (buckets_ - 1)];
-  for (std::uint32_t link = head; link != 0;) {
-    const std::size_t offset = std::size_t{link} * 8;
-    const Header h = header(offset);
-    const auto* stored = memory_.bytes().data() + offset + sizeof(Header);
+  std::uint32_t& first = head(hash);
+  for (std::uint32_t link = first; link != 0;) {
+    Header& h = header(std::size_t{link} * kUnit);
     if (h.hash == hash && h.aggregation == aggregation && h.key_size == key.size() &&
-        (key.empty() || std::memcmp(stored, key.data(), key.size()) == 0)) {
-      return {words_at(offset, h), false};
+        is_same_key(key_of(h), key.data(), key.size())) {
+      return {words_of(h), false};
     }
     link = h.next;
   }
-  const std::size_t size =
-      sizeof(Header) + round_up(key.size(), kWord) + words * sizeof(std::int64_t);
-  if (used_ + size > capacity_) return {};
-  const Header h{.next = head,
-                 .hash = hash,
-                 .aggregation = aggregation,
-                 .key_size = static_cast<std::uint32_t>(key.size()),
-                 .words = static_cast<std::uint32_t>(words)};
-  std::memcpy(memory_.bytes().data() + used_, &h, sizeof h);
-  std::ranges::copy(key, memory_.bytes().subspan(used_ + sizeof h).begin());
-  const auto slot = words_at(used_, h);
-  std::ranges::fill(slot, 0);  // the arena was used before the last clear()
-  head = static_cast<std::uint32_t>(used_ / 8);
+  const Header fresh{.next = first,
+                     .hash = hash,
+                     .aggregation = aggregation,
+                     .key_size = static_cast<std::uint32_t>(key.size()),
+                     .words = static_cast<std::uint32_t>(words)};
+  if (used_ + size_of(fresh) > capacity_) return {};
+  Header& h = header(used_);
+  h = fresh;
+  std::ranges::copy(key, key_of(h));
+  std::ranges::fill(words_of(h), 0);  // the arena was used before the last clear()
+  first = static_cast<std::uint32_t>(used_ / kUnit);
   newest_ = used_;
-  used_ += size;
-  return {slot, true};
+  used_ += size_of(h);
+  return {words_of(h), true};
 }
 
 void AggregationBuffer::set_order(std::uint64_t order) {
-  std::memcpy(memory_.bytes().data() + newest_ + offsetof(Header, order), &order, sizeof order);
+  header(newest_).order = order;
 }
 
 void AggregationBuffer::for_each(const std::function<void(const Entry&)>& visit) const {
-  for (std::size_t at = 8; at < used_;) {
-    const Header h = header(at);
-    const auto key = memory_.bytes().subspan(at + sizeof h, h.key_size);
-    visit({h.aggregation, h.order, key, words_at(at, h)});
-    at += sizeof h + round_up(h.key_size, kWord) + h.words * sizeof(std::int64_t);
+  for (std::size_t at = kUnit; at < used_; at += size_of(header(at))) {
+    Header& h = header(at);
+    visit({h.aggregation, h.order, {key_of(h), h.key_size}, words_of(h)});
   }
 }
 
 void AggregationBuffer::clear() {
-  for (std::size_t at = 8; at < used_;) {
-    const Header h = header(at);
-    heads()[h.hash & (buckets_ - 1)] = 0;
-    at += sizeof h + round_up(h.key_size, kWord) + h.words * sizeof(std::int64_t);
-  }
-  used_ = 8;
+  for (std::size_t at = kUnit; at < used_; at += size_of(header(at))) head(header(at).hash) = 0;
+  used_ = kUnit;
 }
 
 }  // namespace ringside::dif

@@ -39,7 +39,8 @@ class AggregationBuffer {
   void clear();
 
  private:
-  /// At the head of each entry; key and words follow, 8-aligned. Links are offsets / 8; 0 is none.
+  static constexpr std::size_t kUnit = 8;  // bytes; what entries and their parts are aligned to
+  /// At the head of each entry; key and words follow. Links are offsets in units; 0 is none.
   struct Header {
     std::uint32_t next = 0;
     std::uint32_t hash = 0;
@@ -51,16 +52,18 @@ class AggregationBuffer {
   };
   static_assert(sizeof(Header) == 32);
 
-  Header header(std::size_t offset) const;
-  std::span<std::int64_t> words_at(std::size_t offset, const Header& header) const;
-  std::span<std::uint32_t> heads() const;
+  Header& header(std::size_t offset) const;
+  static std::byte* key_of(Header& header);
+  static std::span<std::int64_t> words_of(Header& header);
+  static std::size_t size_of(const Header& header);
+  std::uint32_t& head(std::uint32_t hash) const;
 
   std::size_t capacity_;
   LazyMemory memory_;
   LazyMemory head_memory_;
   std::uint32_t buckets_ = 0;
   std::uint64_t seed_;
-  std::size_t used_ = 8;  // so that offset 0 can mean none
+  std::size_t used_ = kUnit;  // so that offset 0 can mean none
   std::size_t newest_ = 0;
 };
 

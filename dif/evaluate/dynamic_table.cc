@@ -81,7 +81,10 @@ std::uint32_t DynamicTable::lookup(std::span<const std::byte> key, std::uint32_t
                                    unsigned part) const {
   for (std::uint32_t unit = head(bucket_of(hash, part)); unit != 0;) {
     const Chunk c = chunk(unit);
-    if (c.hash == hash && std::ranges::equal(key_of(unit, c), key)) return unit;
+    if (c.hash == hash && c.key_size == key.size() &&
+        is_same_key(key_of(unit, c).data(), key.data(), key.size())) {
+      return unit;
+    }
     unit = c.next;
   }
   return 0;
