@@ -136,14 +136,6 @@ Result<void, Fault> ClauseRunner::snapshot(Run& run, const Action& action) {
   return kept ? kept : outside_dif(kept.error());
 }
 
-/// Evaluates one argument, which for reports is an action of its own. A stack has no code: the
-/// guest has it.
-Result<std::uint64_t, Fault> ClauseRunner::evaluate(Run& run, const Difo& difo) {
-  ++run.action;
-  if (difo.text.empty()) return 0;
-  return evaluator_.evaluate(difo);
-}
-
 Result<void, Fault> ClauseRunner::record_arguments(Run& run, const Action& action) {
   if (action.arguments.empty()) ++run.action;
   for (const Difo& difo : action.arguments) {
@@ -188,23 +180,26 @@ Result<void, Fault> ClauseRunner::record_value(Run& run, std::uint64_t value) {
 /// may take less.
 Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::uint64_t value,
                                                    std::span<std::byte> out) {
-  const auto put_words = [&](std::initializer_list<std::uint64_t> words) {
-    const auto bytes = std::as_bytes(std::span(words.begin(), words.size()));
-    const std::size_t size = std::min(bytes.size(), out.size());
-    std::ranges::copy(bytes.first(size), out.begin());
-    return size;
+  const auto put_words = [out](const auto&... words) {
+    const std::array<std::uint64_t, sizeof...(words)> all{words...};
+    if (out.size() < sizeof all) {
+      std::memcpy(out.data(), all.data(), out.size());
+      return out.size();
+    }
+    std::memcpy(out.data(), all.data(), sizeof all);
+    return sizeof all;
   };
   Memory& memory = evaluator_.memory();
   switch (type.kind) {
     case ValueKind::Void: return 0;
     case ValueKind::Integer:
     case ValueKind::KernelSymbol:
-    case ValueKind::KernelModule: return put_words({value});
+    case ValueKind::KernelModule: return put_words(value);
     case ValueKind::UserSymbol:
     case ValueKind::UserModule:
     case ValueKind::UserAddress: {
       const std::uint64_t pid = TRY(recorded_pid());
-      return put_words({pid, value});
+      return put_words(pid, value);
     }
     case ValueKind::KernelStack:
     case ValueKind::UserStack: return put_stack(type.kind, out);
@@ -212,7 +207,7 @@ Result<std::size_t, Fault> ClauseRunner::put_value(const ValueType& type, std::u
     case ValueKind::String: {
       const std::size_t most = stored_size(type, options_.string_size);
       const std::string_view text = TRY(memory.string(value, most));
-      std::ranges::copy(std::as_bytes(std::span(text)), out.begin());
+      std::memcpy(out.data(), text.data(), text.size());
       if (text.size() == out.size()) return out.size();
       out[text.size()] = std::byte{0};
       return text.size() + 1;
@@ -242,30 +237,36 @@ Result<std::uint64_t, Fault> ClauseRunner::recorded_pid() {
   return pid;
 }
 
+/// One key, evaluated; answers with how many bytes of `out` it takes.
+Result<std::size_t, Fault> ClauseRunner::put_key(Run& run, const ValueType& type, const Difo& difo,
+                                                 std::span<std::byte> out) {
+  const std::uint64_t value = TRY(evaluate(run, difo));
+  const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
+  out = out.first(stored_size(type, options_.string_size) + nul);
+  const bool stack = is_stack(type.kind);
+  const auto put = stack ? put_stack(difo.result.kind, stack_in_key(difo.result, type, out))
+                         : put_value(type, value, out);
+  if (!put) return outside_dif(put.error());
+  return stack ? out.size() : *put;
+}
+
 Result<void, Fault> ClauseRunner::aggregate(Run& run, const Action& action) {
   const std::uint32_t index = action.aggregations[0];
   const Aggregation& aggregation = program_.aggregations[index];
-  std::size_t key_size = 0, next = 0;
+  const Difo* argument = action.arguments.data();
+  std::size_t key_size = 0;
   for (const ValueType& type : aggregation.keys) {
-    const std::uint64_t key = TRY(evaluate(run, action.arguments[next++]));
-    const std::size_t nul = type.kind == ValueKind::String ? 1 : 0;
-    const std::size_t most = stored_size(type, options_.string_size) + nul;
-    const auto out = key_.bytes().subspan(key_size, most);
-    const ValueType& given = action.arguments[next - 1].result;
-    const auto put = is_stack(type.kind) ? put_stack(given.kind, stack_in_key(given, type, out))
-                                         : put_value(type, key, out);
-    if (!put) return outside_dif(put.error());
-    key_size += is_stack(type.kind) ? out.size() : *put;
+    key_size += TRY(put_key(run, type, *argument++, key_.bytes().subspan(key_size)));
   }
   std::uint64_t value = 0;
   if (aggregation.function == AggregateFunction::Count) {
     ++run.action;
   } else {
-    value = TRY(evaluate(run, action.arguments[next++]));
+    value = TRY(evaluate(run, *argument++));
   }
   std::int64_t increment = 1;
   if (action.quantize_increment) {
-    increment = static_cast<std::int64_t>(TRY(evaluate(run, action.arguments[next])));
+    increment = static_cast<std::int64_t>(TRY(evaluate(run, *argument)));
   }
   AggregationBuffer& buffer = run.out.aggregations();
   const auto slot =

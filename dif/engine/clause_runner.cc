@@ -82,18 +82,19 @@ void ClauseRunner::fire(ProbeId id, const FireRecord& record, const GuestContext
   time_.begin();
   evaluator_.begin_firing(fired->identity, record, guest);
   fire_clauses(*fired, record, out);
-  count_drops(out);
+  if (evaluator_.variables().has_dropped()) count_dynamic_drops(out);
+  if (access.owns_program()) {  // else it asked for no speculation
+    out.drop(DropKind::SpeculationUnavailable, firings_.speculations.take_unavailable());
+  }
   access.end();
   out.set_room(Room::Ordinary);
 }
 
-void ClauseRunner::count_drops(VcpuOutput& out) {
+void ClauseRunner::count_dynamic_drops(VcpuOutput& out) {
   const Variables::DynamicDrops dynamic = evaluator_.variables().take_dynamic_drops();
   out.drop(DropKind::Dynamic, dynamic.plain);
   out.drop(DropKind::DynamicDirty, dynamic.dirty);
   out.drop(DropKind::DynamicRinse, dynamic.rinsing);
-  if (!evaluator_.access().owns_program()) return;  // so it asked for no speculation
-  out.drop(DropKind::SpeculationUnavailable, firings_.speculations.take_unavailable());
 }
 
 void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& record,
@@ -103,9 +104,9 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
   for (std::size_t at = 0; at < probe.ecbs.size(); ++at) {
     // exit() in one clause: the next ones do not run.
     if (leaving() && !firings_.ended.load(std::memory_order_relaxed)) return;
-    const Ecb& ecb = enablings_.ecb(probe.ecbs[at]);
-    if (!ecb.clause->continues) evaluator_.memory().begin_clause();
-    rounds[at].scratch = evaluator_.memory().scratch_used();
+    const Ecb& ecb = *probe.ecbs[at];
+    if (!ecb.continues) evaluator_.memory().begin_clause();
+    if (probe.loops) rounds[at].scratch = evaluator_.memory().scratch_used();
     const Outcome outcome = run_clause(ecb, record, out);
     if (time_.was_over() && !in_error_) return;
     work_ += ecb.work;
@@ -120,7 +121,7 @@ void ClauseRunner::fire_clauses(const EnabledProbe& probe, const FireRecord& rec
 /// clause. A fault ends all loops that it is in.
 bool ClauseRunner::jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome) {
   if (outcome == Outcome::Faulted) end_loops_around(probe, at);
-  const Ecb& ecb = enablings_.ecb(probe.ecbs[at]);
+  const Ecb& ecb = *probe.ecbs[at];
   const auto& repeat = ecb.clause->repeat;
   if (!repeat || outcome != Outcome::Done) return false;
   std::vector<Round>& rounds = this->rounds();
@@ -134,7 +135,7 @@ bool ClauseRunner::jumps_back(const EnabledProbe& probe, std::size_t at, Outcome
 
 void ClauseRunner::end_loops_around(const EnabledProbe& probe, std::size_t at) {
   for (std::size_t i = at; i < probe.ecbs.size(); ++i) {
-    const Ecb& ecb = enablings_.ecb(probe.ecbs[i]);
+    const Ecb& ecb = *probe.ecbs[i];
     if (ecb.clause->repeat && ecb.loop_start <= at) rounds()[i].trips = ecb.clause->repeat->limit;
   }
 }

@@ -126,7 +126,7 @@ class ClauseRunner {
     std::uint64_t start = 0, spent = 0;
   };
 
-  void count_drops(VcpuOutput& out);
+  void count_dynamic_drops(VcpuOutput& out);
   void fire_clauses(const EnabledProbe& probe, const FireRecord& record, VcpuOutput& out);
   std::vector<Round>& rounds() { return rounds_[in_error_ ? 1 : 0]; }
   bool jumps_back(const EnabledProbe& probe, std::size_t at, Outcome outcome);
@@ -168,7 +168,15 @@ class ClauseRunner {
   Result<void, Fault> aggregate(Run& run, const Action& action);
   // Parts that they have in common.
   Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);
-  Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo);
+  /// Evaluates one argument, which for reports is an action of its own. A stack has no code: the
+  /// guest has it.
+  Result<std::uint64_t, Fault> evaluate(Run& run, const Difo& difo) {
+    ++run.action;
+    if (difo.text.empty()) return 0;
+    return evaluator_.evaluate(difo);
+  }
+  Result<std::size_t, Fault> put_key(Run& run, const ValueType& type, const Difo& difo,
+                                     std::span<std::byte> out);
   Result<std::span<std::byte>, Fault> next_field(Run& run);
   Result<void, Fault> record_value(Run& run, std::uint64_t value);
   Result<std::size_t, Fault> put_value(const ValueType& type, std::uint64_t value,

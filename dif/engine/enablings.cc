@@ -149,8 +149,8 @@ bool Enablings::comes_to_program(const Clause& clause) const {
 /// A firing may fault at any time and then fires ERROR, too.
 void Enablings::find_program_first() {
   const auto comes = [this](const EnabledProbe& probe) {
-    return std::ranges::any_of(
-        probe.ecbs, [this](std::uint32_t index) { return comes_to_program(*ecbs_[index].clause); });
+    return std::ranges::any_of(probe.ecbs,
+                               [this](const Ecb* ecb) { return comes_to_program(*ecb->clause); });
   };
   const EnabledProbe* const error = error_probe();
   error_comes_ = error != nullptr && comes(*error);
@@ -170,6 +170,7 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   ecb.info = {EcbId{static_cast<std::uint32_t>(ecbs_.size() + 1)}, clause, id,
               std::move(layout.fields)};
   ecb.clause = &enabled;
+  ecb.continues = enabled.continues;
   ecb.kind = layout.kind;
   ecb.commits_beside = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Commit);
   ecb.exits = layout.kind == RecordKind::Principal && has(enabled, ActionKind::Exit);
@@ -184,17 +185,16 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
   ecb.step_work = ecb.work / (enabled.actions.size() + 1);
   if (enabled.repeat) {
     fired.loops = true;
-    const auto in_loop = [&](std::uint32_t index) {
-      return ecbs_[index].info.clause >= enabled.repeat->first;
+    const auto in_loop = [&](const Ecb* other) {
+      return other->info.clause >= enabled.repeat->first;
     };
     const auto first = std::ranges::find_if(fired.ecbs, in_loop);
     ecb.loop_start = static_cast<std::size_t>(first - fired.ecbs.begin());
   }
-  fired.ecbs.push_back(static_cast<std::uint32_t>(ecbs_.size()));
-  most_clauses_ = std::max(most_clauses_, fired.ecbs.size());
   shapes_.push_back(layout.shape);
   ecbs_.push_back(std::move(ecb));
-  ecbs_by_index_.push_back(&ecbs_.back());
+  fired.ecbs.push_back(&ecbs_.back());
+  most_clauses_ = std::max(most_clauses_, fired.ecbs.size());
   if (!fires_alone(name)) note_stores(clause);
   if (error_probe_ == id) {
     find_program_first();
@@ -210,8 +210,8 @@ std::size_t Enablings::sum_over_end(Bytes bytes) const {
   const EnabledProbe* const end = end_probe_ ? find(*end_probe_) : nullptr;
   std::size_t sum = 0;
   if (end == nullptr) return sum;
-  for (const std::uint32_t index : end->ecbs) {
-    if (ecbs_[index].kind == RecordKind::Principal) sum += bytes(shapes_[index + 1], sum);
+  for (const Ecb* ecb : end->ecbs) {
+    if (ecb->kind == RecordKind::Principal) sum += bytes(shapes_[ecb->info.id.value], sum);
   }
   return sum;
 }

@@ -24,6 +24,7 @@ struct Ecb {
   std::uint64_t work = 0;       // what a run costs at most, in simple instructions
   std::uint64_t step_work = 0;  // of one of its steps, on average
   std::size_t loop_start = 0;   // of its loop: index into EnabledProbe::ecbs
+  bool continues = false;       // as its clause
   bool commits_beside = false;  // has both commit() and a record of its own
   bool exits = false;           // has exit()
   bool orders = false;          // has an action that the consumer carries out
@@ -32,7 +33,7 @@ struct Ecb {
 struct EnabledProbe {
   ProbeDescription name;
   ProbeIdentity identity;
-  std::vector<std::uint32_t> ecbs;  // indices into Enablings::ecbs
+  std::vector<const Ecb*> ecbs;
   bool loops = false;
   /// Its clauses, or ERROR's, come to what the program lock is for (shared_locks.h).
   bool program_first = false;
@@ -73,7 +74,6 @@ class Enablings {
                                                                         : nullptr;
   }
   bool is_end(ProbeId id) const { return end_probe_ == id; }
-  const Ecb& ecb(std::uint32_t index) const { return *ecbs_by_index_[index]; }
   const EcbInfo& info(EcbId id) const;
   const RecordShapes& shapes() const { return shapes_; }
 
@@ -101,10 +101,9 @@ class Enablings {
   const EngineOptions options_;
   SharedVariables& variables_;
   RecordShapes shapes_;  // by EcbId
+  // None of these ever moves.
   std::deque<Ecb> ecbs_;
   std::deque<EnabledProbe> probes_;
-  // Into the deques, which take longer to find an element.
-  std::vector<const Ecb*> ecbs_by_index_;
   std::vector<EnabledProbe*> probes_by_id_;  // null: nothing is enabled there
   mutable std::vector<std::byte> names_;     // the Names arena, which nobody writes
   std::uint32_t machine_name_ = 0;           // vmname, there

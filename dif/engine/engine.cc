@@ -267,9 +267,7 @@ KeptArguments Engine::State::kept_until(const EnabledProbe& probe) const {
   const EnabledProbe* const entry = firings.enablings.find(entrys);
   if (entry == nullptr) return {};
   std::vector<std::uint32_t> clauses;
-  for (const std::uint32_t ecb : entry->ecbs) {
-    clauses.push_back(firings.enablings.ecb(ecb).info.clause);
-  }
+  for (const Ecb* const ecb : entry->ecbs) clauses.push_back(ecb->info.clause);
   return kept_arguments.find(probe.name.provider, clauses);
 }
 
@@ -280,7 +278,7 @@ RecordNeeds Engine::record_needs(ProbeId probe, EntryArguments entrys) {
     const bool are_kept = enabled != nullptr && entrys == EntryArguments::Kept;
     const KeptArguments kept = are_kept ? state_->kept_until(*enabled) : KeptArguments();
     for (std::size_t n = 0; enabled != nullptr && n < enabled->ecbs.size(); ++n) {
-      const RecordNeeds& of_clause = state_->needs_of(enablings.ecb(enabled->ecbs[n]), kept);
+      const RecordNeeds& of_clause = state_->needs_of(*enabled->ecbs[n], kept);
       needs ? void(*needs |= of_clause) : void(needs = of_clause);
     }
     return needs.value_or(RecordNeeds());

@@ -9,21 +9,28 @@
 // (dif/testing/no_allocation.cc).
 #pragma once
 
+#include <utility>
+
 namespace ringside::dif {
 
 /// Lives as long as one trap is served, or one firing evaluated, on this thread. Nests.
 class FireScope {
  public:
-  FireScope();
-  ~FireScope();
+  FireScope() : outer_(std::exchange(firing, true)) {}
+  ~FireScope() { firing = outer_; }
   FireScope(const FireScope&) = delete;
   FireScope& operator=(const FireScope&) = delete;
 
  private:
+  friend bool in_fire_context();
+  inline static constinit thread_local bool firing = false;
+
   bool outer_;
 };
 
 /// True on a thread that is evaluating a firing.
-bool in_fire_context();
+inline bool in_fire_context() {
+  return FireScope::firing;
+}
 
 }  // namespace ringside::dif

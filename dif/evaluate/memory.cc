@@ -8,7 +8,6 @@
 namespace ringside::dif {
 
 namespace {
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
 constexpr std::size_t kScratchAlignment = 8;
 }  // namespace
 
@@ -25,25 +24,18 @@ Memory::Memory(const EngineOptions& options)
   set_arena(Arena::Scratch, scratch_);
 }
 
-/// The D bytes from the handle to the end of its arena, or of the element where that has `least`
-/// of them; none where the handle leads nowhere. Memory that vCPUs share is looked at with its lock
-/// held: an element's, from when it was looked up; one whose address comes from elsewhere may be
-/// anybody's.
-std::span<const std::byte> Memory::state(std::uint64_t at, std::size_t least) {
-  const auto arena = static_cast<std::size_t>(at >> 48 & 0xff);
+/// An element is this firing's from when it was looked up; one whose address comes from elsewhere
+/// may be anybody's.
+std::span<const std::byte> Memory::shared_state(Arena arena, std::uint64_t at, std::size_t least) {
   const std::uint64_t offset = at & kOffsetMask;
-  if (!is_handle(at) || arena >= kArenas) return {};
-  const auto bytes = arena == index(Arena::Constants) ? std::as_bytes(std::span(constants_))
-                                                      : std::span<const std::byte>(arenas_[arena]);
-  if (offset >= bytes.size()) return {};
-  if (access_ == nullptr) return bytes.subspan(offset);
-  if (arena == index(Arena::Globals)) access_->take_program();
-  if (arena == index(Arena::Dynamic)) {
-    const std::uint64_t open = open_bytes(at);
-    if (open >= least && open != 0) return bytes.subspan(offset, open);
+  if (arena == Arena::Globals) {
+    access_->take_program();
+  } else if (const std::uint64_t open = open_bytes(at); open >= least && open != 0) {
+    return readable_[index(arena)].subspan(offset, open);
+  } else {
     access_->take_everything();
   }
-  return bytes.subspan(offset);
+  return readable_[index(arena)].subspan(offset);
 }
 
 Result<void, Fault> Memory::read_state(std::uint64_t at, std::span<std::byte> out) {
@@ -62,9 +54,8 @@ Result<std::string_view, Fault> Memory::another_string(std::uint64_t at, std::si
     const auto bytes = state(at, 1);
     if (bytes.empty()) return raise(FaultKind::BadAddress, at);
     // SAFETY: char may alias; the length is bounded by the arena.
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                                std::min(bytes.size(), most));
-    return text.substr(0, text.find('\0'));
+    const char* const text = reinterpret_cast<const char*>(bytes.data());
+    return std::string_view(text, ::strnlen(text, std::min(bytes.size(), most)));
   }
   const std::size_t start = staged_;
   // Never cut for want of room.

@@ -55,9 +55,14 @@ class Memory {
  public:
   explicit Memory(const EngineOptions& options);
 
-  void set_arena(Arena arena, std::span<std::byte> bytes) { arenas_[index(arena)] = bytes; }
+  void set_arena(Arena arena, std::span<std::byte> bytes) {
+    arenas_[index(arena)] = bytes;
+    readable_[index(arena)] = bytes;
+  }
   /// Strings of the program; they must outlive this.
-  void set_constants(std::string_view strings) { constants_ = strings; }
+  void set_constants(std::string_view strings) {
+    readable_[index(Arena::Constants)] = std::as_bytes(std::span(strings));
+  }
 
   /// The locks that firings take for state that vCPUs share. Without them nothing is shared.
   void set_access(SharedAccess& access) { access_ = &access; }
@@ -126,12 +131,26 @@ class Memory {
 
  private:
   static constexpr std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
-  std::span<const std::byte> state(std::uint64_t at, std::size_t least);
+  static constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
+  /// The D bytes from the handle to the end of its arena, or of the element if that has `least` of
+  /// them; none if the handle leads nowhere. Memory that vCPUs share is looked at with its lock
+  /// held.
+  std::span<const std::byte> state(std::uint64_t at, std::size_t least) {
+    const auto arena = static_cast<Arena>(at >> 48 & 0xff);
+    const std::uint64_t offset = at & kOffsetMask;
+    if (!is_handle(at) || index(arena) >= kArenas) return {};
+    const auto bytes = readable_[index(arena)];
+    if (offset >= bytes.size()) return {};
+    const bool shared = arena == Arena::Globals || arena == Arena::Dynamic;
+    if (shared && access_ != nullptr) return shared_state(arena, at, least);
+    return bytes.subspan(offset);
+  }
+  std::span<const std::byte> shared_state(Arena arena, std::uint64_t at, std::size_t least);
   std::uint32_t gaps() const { return access_ == nullptr ? 0 : access_->gaps(); }
   std::uint64_t open_bytes(std::uint64_t at) const;
 
-  std::array<std::span<std::byte>, kArenas> arenas_;
-  std::string_view constants_;
+  std::array<std::span<std::byte>, kArenas> arenas_;  // but for the constants
+  std::array<std::span<const std::byte>, kArenas> readable_;
   LineCache kernel_, user_;
   SharedAccess* access_ = nullptr;
   LazyMemory scratch_memory_;

@@ -139,6 +139,9 @@ class Variables {
   struct DynamicDrops {
     std::uint64_t plain = 0, dirty = 0, rinsing = 0;
   };
+  bool has_dropped() const {
+    return (dynamic_drops_.plain | dynamic_drops_.dirty | dynamic_drops_.rinsing) != 0;
+  }
   DynamicDrops take_dynamic_drops() { return std::exchange(dynamic_drops_, {}); }
 
  private:
