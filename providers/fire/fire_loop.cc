@@ -15,8 +15,7 @@ namespace ringside::providers {
 namespace {
 
 constexpr dif::ProbeId kNoProbe{0};
-constexpr std::uint64_t kHeartbeatEvery = 1'000'000;   // ns; later at rest. The shim waits 100 ms.
-constexpr std::uint64_t kShortestReplayWait = 20'000;  // ns
+constexpr std::uint64_t kHeartbeatEvery = 1'000'000;  // ns; later at rest. The shim waits 100 ms.
 constexpr std::uint64_t kUpkeepEvery = 1'000'000'000;
 constexpr std::uint64_t kUpkeepSoon = 5'000'000;
 constexpr std::uint64_t kQuietFor = 2'000'000;       // finish(): no trap for so long
@@ -32,7 +31,8 @@ FireLoop::FireLoop(FireLoopParts parts)
                                                        : TimerSchedule::Samples::Free),
       end_(parts_.end.value_or(kNoProbe)),
       wait_(parts_.traps && !parts_.traps_ring && parts_.expects_waits ? IdleWait::kSpins : 0,
-            parts_.longest_rest) {}
+            parts_.longest_rest),
+      replay_wait_(parts_.longest_rest) {}
 
 FireLoop::~FireLoop() {
   if (!thread_.joinable()) return;
@@ -112,13 +112,16 @@ void FireLoop::body() {
   serve_late_traps();
 }
 
-/// Whether there was a trap.
+/// Whether there was a trap, or a request: the next one of those soon follows.
 bool FireLoop::do_what_is_due(Request& request, std::uint64_t& now) {
-  const bool busy = pass(own_share());
+  bool busy = pass(own_share());
   now = monotonic_ns();
   const Request next = request_.load(std::memory_order_acquire);
-  if (next != request) obey(next, now);
-  request = next;
+  if (next != request) {
+    obey(next, now);
+    request = next;
+    busy = true;
+  }
   if (next_timers_.load(std::memory_order_relaxed) != nullptr) change_timers(now);
   if (parts_.replay != nullptr && now >= next_replay_) replay(now);
   if (timers_open_) run_timers(now);
@@ -176,14 +179,8 @@ void FireLoop::end_recording() {
   parts_.replay->drain();
 }
 
-/// Again when the fullest ring would be a quarter full, as fast as it has filled since the last
-/// time.
 void FireLoop::replay(std::uint64_t now) {
-  const double filled = parts_.replay->pass();
-  const double wait = static_cast<double>(replay_wait_) * 0.25 / std::max(filled, 1e-3);
-  replay_wait_ = static_cast<std::uint64_t>(
-      std::clamp(wait, double{kShortestReplayWait}, static_cast<double>(parts_.longest_rest)));
-  next_replay_ = now + replay_wait_;
+  next_replay_ = now + replay_wait_.after(parts_.replay->pass());
 }
 
 void FireLoop::run_timers(std::uint64_t now) {

@@ -112,7 +112,8 @@ class FireLoop {
   bool timers_open_ = false;
   std::atomic<std::uint64_t> ticks_ = 0, skipped_ticks_ = 0;  // that fired, and that did not
   std::uint64_t last_heartbeat_ = 0;
-  std::uint64_t next_replay_ = 0, replay_wait_ = 0;
+  ReplayWait replay_wait_;
+  std::uint64_t next_replay_ = 0;
   std::uint64_t next_upkeep_ = 0;
   std::atomic<Request> request_ = Request::Wait;
   std::atomic<Stage> stage_ = Stage::Starting;

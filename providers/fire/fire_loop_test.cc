@@ -419,5 +419,19 @@ TEST(IdleWaitPauses, SpinsThenGrowsUpToTheLongestAndNeverPassesADeadline) {
   EXPECT_EQ(other.idle(UINT64_MAX), IdleWait::kLongestUnwatched);
 }
 
+TEST(ReplayWaits, GrowSlowlyPastWhatIsUnearnedAndShrinkAsARingFills) {
+  ReplayWait wait(IdleWait::kLongestUnwatched);
+  EXPECT_EQ(wait.after(0), ReplayWait::kShortest);
+  EXPECT_EQ(wait.after(0), ReplayWait::kUnearned);
+  EXPECT_EQ(wait.after(0), ReplayWait::kUnearned * 3 / 2);
+  for (int n = 0; n < 10; ++n) wait.after(0.01);
+  EXPECT_EQ(wait.after(0), IdleWait::kLongestUnwatched);
+
+  EXPECT_EQ(wait.after(1), IdleWait::kLongestUnwatched / 4);
+  EXPECT_EQ(wait.after(0.5), IdleWait::kLongestUnwatched / 8);
+  for (int n = 0; n < 10; ++n) wait.after(1);
+  EXPECT_EQ(wait.after(1), ReplayWait::kShortest);
+}
+
 }  // namespace
 }  // namespace ringside::providers

@@ -30,7 +30,7 @@ class IdleWait {
   static constexpr std::uint32_t kSpins = 2000;        // passes, about 100 us
   static constexpr std::uint64_t kFirstPause = 5'000;  // ns
   static constexpr std::uint64_t kLongestPause = 1'000'000;
-  static constexpr std::uint64_t kLongestUnwatched = 5'000'000;  // where hardly a trap waits
+  static constexpr std::uint64_t kLongestUnwatched = 20'000'000;  // where hardly a trap waits
 
   explicit IdleWait(std::uint32_t spins = kSpins, std::uint64_t longest_pause = kLongestPause)
       : spins_(spins), longest_pause_(longest_pause) {}
@@ -56,6 +56,32 @@ class IdleWait {
   const std::uint64_t longest_pause_;
   std::uint32_t idle_ = 0;
   std::uint64_t pause_ = kFirstPause;
+};
+
+/// Tells how long the rings are left alone after a look at them: until the fullest one would be a
+/// quarter full, as fast as it has filled since the last look. A CPU whose ring is full stands
+/// still until the next look. So past kUnearned each wait is at most half as long again as the last
+/// one: a burst finds a long wait only after a silence of three times that length. Pure. Fire
+/// context: yes.
+class ReplayWait {
+ public:
+  static constexpr std::uint64_t kShortest = 20'000;     // ns
+  static constexpr std::uint64_t kUnearned = 5'000'000;  // the longest one at any rate
+
+  explicit ReplayWait(std::uint64_t longest) : longest_(longest) {}
+
+  /// ns, after a look at which the fullest ring was this full, 0 to 1.
+  std::uint64_t after(double filled) {
+    const double wait = static_cast<double>(wait_) * 0.25 / std::max(filled, 1e-3);
+    const std::uint64_t most = std::min(longest_, std::max(kUnearned, wait_ + wait_ / 2));
+    wait_ = static_cast<std::uint64_t>(
+        std::clamp(wait, double{kShortest}, static_cast<double>(std::max(most, kShortest))));
+    return wait_;
+  }
+
+ private:
+  const std::uint64_t longest_;
+  std::uint64_t wait_ = 0;
 };
 
 /// A thread that vCPUs wait for: no signals, short sleeps that are short, and before others where
