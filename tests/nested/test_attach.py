@@ -96,15 +96,16 @@ class Attached(nested.TestCase):
                        " rm -f *.pid *.feeder; true")
 
     def check_exact(self, start, target="pid:$(cat vm.pid)"):
-        """Twice in a row every read is counted, and in between nothing is left in text and gate."""
+        """Twice in a row every read is recorded and counted, and in between nothing is left in text and gate."""
         outcome = self.shell(f"""
             {start}
             t={target}
             $R --attach $t -qn '{BYTES}' >before
             for n in 3000 500; do
-                attach trace '{COUNT}' --attach $t
+                attach trace '{COUNT}' -v -x record=yes --attach $t
                 work vm $n
                 detach trace
+                grep -o '[0-9]* recorded' trace.err
                 $R --attach $t -qn '{BYTES}' >after
                 cmp before after || exit 5
             done
@@ -115,6 +116,10 @@ class Attached(nested.TestCase):
         self.assertEqual(re.findall(r"<(\w+) (\d+)>", outcome.stdout),
                          [("reads", "3000"), ("returns", "3000"), ("reads", "500"),
                           ("returns", "500")], outcome)
+        # Some wait where a ring was full.
+        records = [int(count) for count in re.findall(r"^(\d+) recorded$", outcome.stdout, re.MULTILINE)]
+        self.assertGreater(records[0], 3000, outcome)
+        self.assertGreater(records[1], 500, outcome)
         self.assertRegex(outcome.stdout, r"<[0-9a-f]+ [0-9a-f]+ [0-9a-f]+>", outcome)
         self.assertIn('"ours": null', outcome.stdout, outcome)
 

@@ -37,9 +37,9 @@ class Guests(nested.TestCase):
         self.check_boot("debian-6.12", "pvh", 1)
 
     def check_counts(self, cpus, channel):
-        """Every call of the workload is counted, on entry and on return."""
+        """Every call of the workload is recorded and counted, on entry and on return."""
         outcome = self.trace(
-            f"--image debian-6.1 --cpus {cpus} -x channel={channel}",
+            f"--image debian-6.1 --cpus {cpus} -v -x channel={channel} -x record=yes",
             'fbt::vfs_read:entry /execname == "workload"/ { @in = count(); }'
             ' fbt::vfs_read:return /execname == "workload"/ { @out = count(); }'
             ' syscall::getppid:entry { @calls = count(); }'
@@ -48,6 +48,8 @@ class Guests(nested.TestCase):
 
         for words in (f"<in {300 * cpus}>", f"<out {300 * cpus}>", f"<calls {200 * cpus}>"):
             self.assertIn(words, outcome.stdout, outcome)
+        recorded = re.search(r" (\d+) recorded", outcome.stderr)
+        self.assertGreater(int(recorded[1]), 300 * cpus, outcome)  # some wait where a ring was full
 
     def test_counts_by_exits(self):
         self.check_counts(1, "exit")
