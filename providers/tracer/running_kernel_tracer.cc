@@ -180,6 +180,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   Result<void> record_added(GuestVirt at, std::span<const Binding* const> bindings);
   void await_records() const;
   void note_waiting(std::string why, std::uint64_t places = 1);
+  void note_late(const std::string& why);
   std::uint64_t waiting_places() const;
   std::map<GuestVirt, vmm::FetchList> find_recording();
   std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
@@ -460,8 +461,16 @@ Result<void> RunningKernelTracer::Trace::record_added(GuestVirt at,
   }
   const auto done =
       number ? tracer_.table_.record_at({&at, 1}, *number) : tl::make_unexpected(number.error());
-  if (!done && late_waiting_.insert(at).second) note_waiting(done.error().message);
+  if (!done && late_waiting_.insert(at).second) note_late(done.error().message);
   return {};
+}
+
+/// A place that came later waits. No reason to end a trace, and each is told once.
+void RunningKernelTracer::Trace::note_late(const std::string& why) {
+  if (tracer_.recording_ == Recording::Yes && !why_waiting_.contains(why)) {
+    tracer_.notice("-x record=yes: traps of probes that came later wait: " + why);
+  }
+  note_waiting(why);
 }
 
 /// Until no CPU writes a record that it began before: the same places may soon have other probes.
@@ -500,12 +509,13 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
     : machine_(machine),
       kernel_(kernel),
       form_(form),
+      recording_(recording),
       defined_(std::move(defined)),
-      shim_([this, recording] {
+      shim_([this] {
         vmm::RingWants rings;
-        if (recording != Recording::No) rings.count = std::max(1U, possible_cpus());
+        if (recording_ != Recording::No) rings.count = std::max(1U, possible_cpus());
         rings.trap_points = static_cast<std::uint32_t>(expected_probes_);
-        rings.is_must = recording == Recording::Yes;
+        rings.is_must = recording_ == Recording::Yes;
         return install_shim(machine_, kernel_, rings);
       }),
       table_(machine, shim_, kernel),

@@ -85,6 +85,7 @@ class RunningKernelTracer final : public KernelTracer {
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   const TrapForm form_;
+  const Recording recording_;
   const std::shared_ptr<const DefinedProbes> defined_;           // null: none
   std::shared_ptr<const std::atomic<std::uint64_t>> displaced_;  // beginnings; null: none yet
   DeferredShim shim_;
