@@ -30,6 +30,9 @@ HEADS, BOXES, DATA_SIZE = abi("SHIM_HEADS"), abi("SHIM_BOXES"), abi("SHIM_DATA_S
 HEAD_SIZE, BOX_SIZE, MAILBOXES = abi("SHIM_HEAD_SIZE"), abi("SHIM_BOX_SIZE"), abi("SHIM_MAILBOXES")
 CLAIM, RAISED = abi("SHIM_CLAIM"), abi("SHIM_RAISED")
 CONTROL_LEFT = abi("SHIM_CONTROL_LEFT")
+RINGS, RING_CONTROLS = abi("SHIM_HEADER_RINGS"), abi("SHIM_HEADER_RING_CONTROLS")
+RING_SIZE, RING_NESTED = abi("SHIM_RING_SIZE"), abi("SHIM_RING_NESTED")
+RING_HEAD, RING_TAIL = abi("SHIM_RING_HEAD"), abi("SHIM_RING_TAIL")
 SYMBOLS = ("_text", "_etext", "init_top_pgt", "modules", "kallsyms_num_syms", "kallsyms_names",
            "kallsyms_token_table", "kallsyms_token_index", "__start_BTF", "__stop_BTF", "init_task",
            "null_fops", "_sdata", "_edata", "stop_this_cpu", "read_null", "idt_table")
@@ -120,6 +123,11 @@ class Stub:
                 self.data = page + data - self.base
                 self.table = (page + table - self.base, entries * 8)
                 self.slots = (page + slots - self.base, slots_size)
+                count = memory.load(page + RINGS) & 0xffffffff
+                controls = page + memory.load(page + RING_CONTROLS) - self.base
+                self.rings = [controls + at for at in range(0, count * RING_SIZE, RING_NESTED)]
+                records = controls + count * RING_SIZE
+                self.records = (records, self.at + self.size - records)
                 return
         raise LookupError("no stub in the guest's memory")
 
@@ -189,10 +197,22 @@ class Scribbler:
         if at != CONTROL_LEFT:
             self._memory.store(self._stub.data + at, self.value())
 
+    def rings(self):
+        """Records, and counts of them that jump ahead and back; now and then the words of the host, too."""
+        pick, memory = self._random, self._memory
+        ring = pick.choice(self._stub.rings)
+        way = pick.randrange(64)
+        if way == 0:
+            self._some(ring, RING_NESTED)
+        elif way < 8:
+            memory.store(ring + RING_HEAD, memory.load(ring + RING_TAIL) + pick.randrange(-64, 1024))
+        else:
+            self._some(*self._stub.records)
+
     def stub(self):
         """All that a stub consists of."""
         self._random.choice((
-            self.mailboxes, self.control, lambda: self._some(*self._stub.table),
+            self.mailboxes, self.control, self.rings, lambda: self._some(*self._stub.table),
             lambda: self._some(*self._stub.slots), lambda: self._some(self._stub.at, PAGE)))()
 
     def page_tables(self):

@@ -45,6 +45,16 @@ profile-97 { @s[stack(), curthread->comm] = count(); }
 fbt::vfs_read:entry / !said / { printf("fires\n"); said = 1; }
 tick-1s { trunc(@a, 20); trunc(@u, 20); trunc(@l, 20); trunc(@n, 20); trunc(@i, 20); }
 """)
+# All of it records: registers, memory, strings and stacks.
+RECORDS = begin(r"""
+fbt::vfs_*:entry { @a[execname, probefunc, stack(5)] = count(); self->at = timestamp; }
+fbt::vfs_*:return { @d[probefunc, arg1] = max(timestamp - self->at); self->at = 0; }
+fbt::do_filp_open:entry { @n[stringof(args[1]->name)] = count(); print(*args[1]); }
+fbt::vfs_read:entry /args[0]->f_mode & 1/ { @l[args[0]->f_inode->i_ino, pid, ppid] = quantize(timestamp); }
+syscall::openat:entry { @p[copyinstr(arg1), arg2] = count(); }
+fbt::vfs_read:entry / !said / { printf("fires\n"); said = 1; }
+tick-1s { trunc(@a, 20); trunc(@n, 20); trunc(@l, 20); trunc(@p, 20); }
+""")
 # Sanitizers, our own checks, and the library's.
 CRASH = re.compile(r"Sanitizer|runtime error|check failed|CHECK|terminate called|Assertion")
 GROWTH = 256 << 10  # KiB
@@ -102,10 +112,10 @@ class HostileGuest(unittest.TestCase):
         self.assertLess(len(outcome.stderr), 1 << 20)
         return outcome
 
-    def attack(self, what):
+    def attack(self, what, program=PROGRAM, options=()):
         """A trace goes on while the guest's memory is scribbled over."""
         for seed in self.rounds():
-            with self.guest() as (machine, memory), machine.trace(PROGRAM, ["-q"]) as running:
+            with self.guest() as (machine, memory), machine.trace(program, ["-q", *options]) as running:
                 stub = self.armed(running, memory)
                 had = resident(running.process.pid)
                 with Scribbler(memory, stub, what, seed) as scribbler:
@@ -121,6 +131,11 @@ class Scribbled(HostileGuest):
 
     def test_mailboxes(self):
         self.attack("mailboxes")
+
+    def test_rings(self):
+        for full in ("wait", "drop"):
+            with self.subTest(full):
+                self.attack("rings", RECORDS, ["-x", "record=yes", "-x", f"recordfull={full}"])
 
     def test_the_words_of_the_host(self):
         self.attack("control")
@@ -213,13 +228,18 @@ class Frozen(HostileGuest):
     """A guest that stands still, so that whoever writes to its memory is one of us."""
 
     def test_nothing_is_written_outside_the_stub(self):
+        for what, program in (("mailboxes", PROGRAM), ("rings", RECORDS)):
+            with self.subTest(what):
+                self.check_writes(what, program)
+
+    def check_writes(self, what, program):
         for seed in self.rounds():
             with self.guest(load=False) as (machine, memory):
                 machine.owner.ask("stop")
                 before = fingerprints(memory)
-                with machine.trace(PROGRAM, ["-q"]) as running:
+                with machine.trace(program, ["-q"]) as running:
                     stub = self.placed(memory)
-                    with Scribbler(memory, stub, "mailboxes", seed):
+                    with Scribbler(memory, stub, what, seed):
                         listen(running, SECONDS)
                         during = fingerprints(memory)
                         outcome = self.check_end(running)
