@@ -31,10 +31,10 @@ def meanwhile(script, seconds=4):
             f" echo online $(cat {CPU}/online); dmesg")
 
 
-def run(program, image, command):
+def run(program, image, command, options=()):
     """The run's outcome; one whose QEMU fell asleep and over begins again, which is told."""
     for _ in range(ATTEMPTS):
-        outcome = ringside.run(program, image=image, cpus=2, options=["-q"], command=command)
+        outcome = ringside.run(program, image=image, cpus=2, options=["-q", *options], command=command)
         if QEMU_FELL not in outcome.stderr:
             break
         print(f"begins again: {QEMU_FELL}", file=sys.stderr)
