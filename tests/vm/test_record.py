@@ -88,8 +88,9 @@ PATHS = """
     ERROR { @wrong = count(); }
     END { printa("<in> all %@d\\n", @all); printa("<path> '%s' %@d\\n", @path); printa("<wrong> %@d\\n", @wrong); }
     """
-# Predicates that the guest judges by itself: all that is recorded is counted. The last ones fault, which
-# the guest leaves to the host.
+# Predicates that the guest judges by itself: what is recorded is counted. The last ones fault, which the guest
+# leaves to the host. So are the workloads' reports, each by a write to descriptor 1, which count nothing.
+REPORTS = 2
 PREDICATES = """
     fbt::vfs_read:entry /execname == "workload" && arg2 == 100/ { @["size"] = count(); }
     fbt::vfs_read:return /execname == "workload" && arg1 > 0 && (int)arg1 <= 100/ { @["got"] = count(); }
@@ -230,7 +231,7 @@ class Started(unittest.TestCase):
                     counts = dict(re.findall(r"^<in> (\w+) (\d+)$", both.stdout, re.M))
                     self.assertEqual(counts, dict(re.findall(r"^<in> (\w+) (\d+)$", waited.stdout, re.M)))
                     # Some wait, as a ring was full.
-                    self.assertLessEqual(recorded(both), sum(map(int, counts.values())))
+                    self.assertLessEqual(recorded(both), sum(map(int, counts.values())) + REPORTS)
                     self.assertGreater(recorded(both), ALL)
                     self.assertGreater(left_out(both), 100)
                     self.assertEqual(left_out(waited), 0)
@@ -343,16 +344,20 @@ class Started(unittest.TestCase):
         self.assertIn("openat 300\n", outcome.stdout)
 
     def test_a_page_that_goes_just_then_harms_nobody(self):
+        # On a host that is busy, the one who moves the page may stand still for long. Once a file was opened (and
+        # closed), the page was there, and mostly it is not.
+        command = ("until grep -q ^close /tmp/said; do workload --opens 20000 --path-in moving >/tmp/said;"
+                   " cat /tmp/said; done")
         for image, cpus in (("debian-6.1", 2), ("debian-6.12", 4)):
             with self.subTest(image, cpus=cpus):
-                outcome = self.trace(PATHS, image, cpus, "-x", "record=yes",
-                                     command="workload --opens 5000 --path-in moving")
+                outcome = self.trace(PATHS, image, cpus, "-x", "record=yes", command=command)
+                opens = sum(map(int, re.findall(r"^openat (\d+)$", outcome.stdout, re.M)))
                 printed = self.printed(outcome)
                 counts = dict(re.findall(r"^<path> '(.*)' (\d+)$", printed, re.M))
                 wrong = re.search(r"^<wrong> (\d+)$", printed, re.M)
-                self.assertIn("<in> all 5000\n", printed)
+                self.assertIn(f"<in> all {opens}\n", printed)
                 self.assertLessEqual(set(counts), {"", "/data/input"})
-                self.assertEqual(sum(map(int, counts.values())) + int(wrong[1] if wrong else 0), 5000)
+                self.assertEqual(sum(map(int, counts.values())) + int(wrong[1] if wrong else 0), opens)
                 self.assertGreater(len(counts) + bool(wrong), 1, "it did not move")
 
     def test_what_a_full_ring_drops_is_told_to_the_last(self):
