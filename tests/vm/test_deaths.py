@@ -34,6 +34,8 @@ PROGRAM = "fbt::vfs_*:, fbt::*page*:, fbt::do_*:, syscall::: { @ = count(); }"
 # How it ends, and how many of a hundred times.
 KINDS = {"killed": 55, "no memory": 35, "stopped": 10}
 WAYS = {"by breakpoints": "jumpprobes=no", "by jumps": "jumpprobes"}
+# Nearly all places record by default: a full ring waits, or drops. Else all traps wait.
+RECORDS = {"recorded": "record=auto", "dropped": "recordfull=drop", "waiting": "record=no"}
 MOMENTS = ("before", "placing", "firing", "leaving")
 STOPPED_FOR = 10
 # The stub waits 3 s for who is silent, as a guardian does for who is stopped in a pause. A host that
@@ -90,14 +92,14 @@ def check_storm(case, running, port, status):
 class Alone(EndCase):
     """After a kill in a storm the guest goes on by itself: each kind of clock, of threads, of translations."""
 
-    def check_alone(self, clock="", **settings):
+    def check_alone(self, clock="", record="auto", **settings):
         append = f"{guest.PATIENT} {f'tsc=reliable clocksource={clock}' if clock else ''}"
         with Machine("debian-6.12", append=append, **settings) as machine:
             if clock:
                 current = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
                 self.assertEqual(machine.port.run(f"until grep -qx {clock} {current}; do sleep 1; done")[0], 0)
             self.assertEqual(machine.port.run(LOAD)[0], 0)
-            with machine.trace(begin(STORM), ["-q"]) as running:
+            with machine.trace(begin(STORM), ["-q", "-x", f"record={record}"]) as running:
                 check_storm(self, running, machine.port, machine.owner.status)
             self.assertEqual(machine.port.run("rm /tmp/go")[0], 0)
             for words in (LEFT, "nothing of an earlier ringside"):
@@ -105,7 +107,9 @@ class Alone(EndCase):
             self.check_left_alone(machine)
 
     def test_each_vcpu_in_a_thread(self):
-        self.check_alone(cpus=2)
+        for record in ("yes", "no"):
+            with self.subTest(record=record):
+                self.check_alone(record=record, cpus=2)
 
     def test_vcpus_in_one_thread(self):
         self.check_alone(cpus=2, accelerator="tcg,thread=single")
@@ -153,10 +157,11 @@ class Deaths(EndCase):
         for n in range(TIMES):
             kind = chance.choices(list(KINDS), KINDS.values())[0]
             moment = chance.choice(MOMENTS)
-            by = chance.choice(list(WAYS))
-            with self.subTest(n, seed=seed, kind=kind, moment=moment, by=by):
-                how = self.die(machine, chance, kind, moment, WAYS[by])
+            by, full = chance.choice(list(WAYS)), chance.choice(list(RECORDS))
+            with self.subTest(n, seed=seed, kind=kind, moment=moment, by=by, full=full):
+                how = self.die(machine, chance, kind, moment, ["-x", WAYS[by], "-x", RECORDS[full]])
                 ways[by] += 1
+                ways[full] += 1
                 came[f"{moment}: {how}"] += 1
                 self.check_alive(machine)
                 gaps.append(self.gap(machine))
@@ -170,14 +175,14 @@ class Deaths(EndCase):
         self.assertEqual(machine.port.run("rm /tmp/go; killall gap")[0], 0)
         self.check_well(machine)
         self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
-        print(f"{image}: {sum(came.values())} deaths, {dict(sorted(came.items()))}, {dict(ways)}; the guest felt gaps"
+        print(f"{image}: {sum(came.values())} deaths, {dict(sorted(came.items()))}, {dict(sorted(ways.items()))}; the guest felt gaps"
               f" of {1000 * max(gaps):.0f} ms at most, {1000 * sorted(gaps)[len(gaps) // 2]:.0f} ms as a"
               f" rule; it was held for {1000 * max(still):.0f} ms at most; a read takes"
               f" {self.nanoseconds_per_read(machine)} ns, {calls_before} before", file=sys.stderr)
 
-    def die(self, machine, chance, kind, moment, option):
+    def die(self, machine, chance, kind, moment, options):
         """Traces the machine and dies; how, in a word."""
-        with machine.trace(begin(PROGRAM), ["-q", "-x", option]) as running:
+        with machine.trace(begin(PROGRAM), ["-q", *options]) as running:
             if moment != "before":
                 started(running)
             if moment == "leaving":
