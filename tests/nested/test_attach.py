@@ -23,7 +23,8 @@ qemu() {  # NAME IMAGE PROGRAM ARGUMENTS...: a QEMU with a guest
     setsid sh -c "exec 3>$name.in; exec sleep 100000" &
     echo $! >$name.feeder
     loop='while read n; do case $n in [1-9]*) dd if=/dev/zero of=/dev/null bs=7 count=$n 2>/dev/null; echo done $n;;'
-    loop="$loop u) echo up;; +*) mount -t sysfs s /sys; until echo 1 >/sys/devices/system/\${n#+}/online; do sleep 0.2; done; echo done \$n;; esac; done"
+    loop="$loop u) echo up;; +*) mount -t sysfs s /sys; until echo 1 >/sys/devices/system/\${n#+}/online; do sleep 0.2; done; echo done \$n;;"
+    loop="$loop s) mount -t sysfs s /sys; echo mem >/sys/power/state; echo done s;; esac; done"
     setsid $program -L /ringside/qemu -name $name -accel kvm -nodefaults -no-user-config -display none \
         -chardev pipe,id=c,path=/tmp/$name -serial chardev:c -kernel $image/vmlinuz \
         -initrd $image/initrd -append "console=ttyS0 quiet panic=-1 no_timer_check ${append:-} rdinit=/bin/sh -- -c \"mount -t devtmpfs d /dev; exec </dev/ttyS0 >/dev/ttyS0 2>&1; stty -echo -icrnl; echo up; $loop\"" \
@@ -270,6 +271,32 @@ class Attached(nested.TestCase):
         self.assertEqual(len(why["vcpus"]), 2, outcome)
         self.assertIn('"vcpus": 2', outcome.stdout, outcome)
         self.assertIn("nothing of an earlier ringside", outcome.stdout, outcome)
+
+    def test_a_guest_that_sleeps_records_before_and_after(self):
+        """Its TSCs begin anew when it wakes up."""
+        outcome = self.shell(f"""
+            rm -f mon.in mon.out
+            mkfifo mon.in mon.out
+            setsid cat mon.out >/dev/null &
+            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
+            echo $! >mon.feeder
+            qemu vm debian-6.1 {PC} -smp 2 -m 384 -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
+            $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >before
+            attach trace '{COUNT} tick-1s {{ printa("<now %@d>\\n", @in); }}' -v -x record=yes --attach pid:$(cat vm.pid)
+            work vm 300
+            echo s >vm.in
+            until grep -q "done s" vm.txt; do echo system_wakeup >mon.in; sleep 1; done
+            work vm 400
+            work vm 500
+            until grep -q 'now 1200' trace.out; do sleep 0.2; done
+            detach trace
+            cat trace.err
+            $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >after 2>&1
+            cmp before after || exit 5
+            work vm 9""")
+
+        self.assertEqual(re.findall(r"<(reads|returns) (\d+)>", outcome.stdout),
+                         [("reads", "1200"), ("returns", "1200")], outcome)
 
     def test_registers_are_read_in_pauses(self):
         outcome = self.shell(f"""
