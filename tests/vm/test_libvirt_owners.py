@@ -82,7 +82,8 @@ class Owners(Case):
         status, said = domain.port.run("rm -f /tmp/go; dmesg | tail -c 6000")
         self.assertEqual(status, 0)
         self.assertIsNone(TROUBLE.search(said.decode(errors="replace")), said)
-        self.check_counts(domain, self.target(domain.name))
+        # Copies of the stub's pages may stay, so that there is too little room for rings.
+        self.check_counts(domain, self.target(domain.name), record="auto")
 
     def test_snapshots_and_jobs_of_disks_and_what_is_plugged_in(self):
         disk = self.libvirt.folder / "base.qcow2"
@@ -155,7 +156,8 @@ class Owners(Case):
             status, said = domain.port.run("kexec watch 2 1000 a0000")
             self.assertEqual(status, 0, said)
             self.assertIn("changed 0\n", said.decode())
-            self.check_clean(domain, NOTHING)
+            # The kernel that follows does not use the first megabyte either.
+            self.check_clean(domain, f"to which nothing in the guest led|{NOTHING}")
             self.check_well(domain)
 
     def test_one_whose_ringside_is_killed(self):
