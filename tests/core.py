@@ -57,7 +57,8 @@ VM = (
 
 # As much more of .ci/run as there is time for.
 VM_BESIDE = (
-    *some("test_record.Started", "probes_that_look"), "test_programs.debian_6_12_cpus_1",
+    *some("test_record.Started", "probes_that_look"), "test_record_ends.Stopped",
+    *some("test_record_ends.Owned", "one_that_goes_back"), "test_programs.debian_6_12_cpus_1",
     "test_take_over.TakeOver.test_what_was_left_in_the_first", "test_instr.On612", "test_counters.debian_6_1_cpus_2",
     *some("test_language.debian_6_1", "a_ring", "a_stack", "each", "identity", "return", "samples", "symbols", "time",
           "types", "what_is_written"),
