@@ -116,8 +116,7 @@ class Domains(Case):
         self.assertIn(f"read {READS}\n", said.decode())
         cleaned = ringside.run(machine=False, verb=["clean", self.target("five")])
         self.assertEqual(cleaned.status, 0, cleaned)
-        # Copies of the stub's pages stay, so that there may be too little room for rings.
-        self.check_counts(domain, self.target("five"), record="auto")
+        self.check_counts(domain, self.target("five"))
 
     def test_a_domain_that_is_migrated_live_is_healthy_where_it_arrives(self):
         other = self.enterContext(libvirt.Libvirt())
@@ -140,7 +139,7 @@ class Domains(Case):
             cleaned = ringside.run(machine=False, verb=["clean", target])
             self.assertEqual(cleaned.status, 0, cleaned)
             self.assertRegex(cleaned.stderr, expected)
-        self.check_counts(domain, target, record="auto")
+        self.check_counts(domain, target)
 
     def test_a_killed_ringside_leaves_a_domain_that_runs(self):
         domain = self.libvirt.domain("six", "debian-6.1")

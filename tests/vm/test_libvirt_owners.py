@@ -82,8 +82,7 @@ class Owners(Case):
         status, said = domain.port.run("rm -f /tmp/go; dmesg | tail -c 6000")
         self.assertEqual(status, 0)
         self.assertIsNone(TROUBLE.search(said.decode(errors="replace")), said)
-        # Copies of the stub's pages may stay, so that there is too little room for rings.
-        self.check_counts(domain, self.target(domain.name), record="auto")
+        self.check_counts(domain, self.target(domain.name))
 
     def test_snapshots_and_jobs_of_disks_and_what_is_plugged_in(self):
         disk = self.libvirt.folder / "base.qcow2"

@@ -16,7 +16,7 @@ from unittest import mock
 import ringside
 from made_images import image_with_another_kernel
 from test_attach_ends import ANOTHER, MOVED, STARTED_ANOTHER, EndCase, clean, patient
-from test_attach_qmp import Machine, begin, end, started
+from test_attach_qmp import OPENED, Machine, begin, end, started
 from test_hotplug import CPU, run as run_that_sleeps
 from test_owner_snapshots import STOOD, make_disk
 from test_record import recorded
@@ -89,6 +89,10 @@ class Owned(Case):
         """Goes back to it."""
         self.assertEqual(machine.owner.human("loadvm now").strip(), "")
 
+    def await_saved(self, machine):
+        """Until all of it has gone to where it moves."""
+        machine.owner.wait_until(lambda: machine.owner.ask("query-migrate").get("status") == "completed")
+
     def test_one_that_is_saved_goes_on(self):
         machine = self.machine()
         with self.trace(machine) as running:
@@ -159,11 +163,35 @@ class Owned(Case):
             outcome = running.finish()
         self.assertIn(f"ringside: tracing ended: {MOVED}", outcome.stderr.splitlines(), outcome)
         self.check_exact(outcome, READS)
-        machine.owner.wait_until(lambda: machine.owner.ask("query-migrate").get("status") == "completed")
+        self.await_saved(machine)
         machine.owner.ask("cont")
         self.work(machine)
         self.assertEqual(clean(machine).status, 0)
         self.check_well(machine)
+
+    def test_one_that_arrives_has_as_much_room(self):
+        """Nothing of the stub was left in its first megabyte: rings fit there again."""
+        with tempfile.TemporaryDirectory(prefix="ringside-saved-") as folder:
+            saved = pathlib.Path(folder) / "saved"
+            with patient("debian-6.12", memory=256) as machine:
+                with self.trace(machine) as running:
+                    started(running)
+                    self.work(machine)
+                    machine.owner.ask("migrate", uri=f"exec:cat >{saved}")
+                    outcome = running.finish()
+                self.assertIn(f"ringside: tracing ended: {MOVED}", outcome.stderr.splitlines(), outcome)
+                self.await_saved(machine)
+            with patient("debian-6.12", memory=256, options=["-incoming", f"exec:cat {saved}"],
+                         boots=False) as machine:
+                machine.owner.wait_until(lambda: machine.owner.status() == "running")
+                self.work(machine)
+                self.assertIn("nothing of an earlier ringside", clean(machine).stderr)
+                # Records of 512 bytes, which need the room.
+                with machine.trace(begin(OPENED), ["-q", "-x", "record=yes"]) as running:
+                    started(running)
+                    self.work(machine, "workload --opens 20")
+                    self.assertEqual(end(running).status, 0)
+                self.check_well(machine)
 
     @ringside.takes_long
     def test_one_that_starts_another_kernel_ends_the_trace(self):

@@ -30,11 +30,33 @@ bool clear_memory(GuestMemory& memory, GuestPhys at, std::uint64_t size) {
   return true;
 }
 
+namespace {
+
+/// Zeros, from the start of a page on. QEMU hears of one in each page that has changed: if it moves
+/// the guest to another host meanwhile, it sends a page again only if it knows of the change.
+bool clear_and_tell(PausedMachine& machine, GuestPhys at, std::uint64_t size) {
+  std::vector<std::byte> held(size);
+  if (!machine.memory().read(at, held)) return false;
+  std::vector<CodeWrite> told;
+  for (std::uint64_t from = 0; from < size; from += arch::kPageSize) {
+    const auto page = std::span(held).subspan(from, std::min(arch::kPageSize, size - from));
+    const bool changes =
+        std::ranges::any_of(page, [](std::byte one) { return one != std::byte{0}; });
+    if (changes) told.push_back({at.wrapping_add(from), 0});
+  }
+  return clear_memory(machine.memory(), at, size) && (told.empty() || machine.write_code(told));
+}
+
+}  // namespace
+
 /// The header goes last: a tracer that is killed here leaves what the next one finds.
 Result<void> clear_region(PausedMachine& machine, const ShimLayout& layout,
                           std::uint64_t slot_bytes) {
   const auto clear = [&](std::uint64_t from, std::uint64_t to) {
-    return clear_memory(machine.memory(), layout.place.wrapping_add(from), to - from);
+    const GuestPhys at = layout.place.wrapping_add(from);
+    // A card, which has large pages, lets nobody move the guest.
+    return layout.page_bytes == kShimLargePage ? clear_memory(machine.memory(), at, to - from)
+                                               : clear_and_tell(machine, at, to - from);
   };
   const auto clear_code = [&](std::uint64_t from, std::uint64_t size) {
     return machine.clear_code(layout.place.wrapping_add(from), size);
