@@ -25,12 +25,13 @@ def abi(name):
 
 
 MAGIC, VERSION = abi("SHIM_MAGIC"), abi("SHIM_VERSION")
-HEADER = struct.Struct("<4I4Q2I4Q")  # struct shim_header there, as far as it is used
+HEADER = struct.Struct("<4I4Q2I3Q")  # struct shim_header there, as far as it is used
 HEADS, BOXES, DATA_SIZE = abi("SHIM_HEADS"), abi("SHIM_BOXES"), abi("SHIM_DATA_SIZE")
 HEAD_SIZE, BOX_SIZE, MAILBOXES = abi("SHIM_HEAD_SIZE"), abi("SHIM_BOX_SIZE"), abi("SHIM_MAILBOXES")
 CLAIM, RAISED = abi("SHIM_CLAIM"), abi("SHIM_RAISED")
 CONTROL_LEFT = abi("SHIM_CONTROL_LEFT")
 RINGS, RING_CONTROLS = abi("SHIM_HEADER_RINGS"), abi("SHIM_HEADER_RING_CONTROLS")
+TABLE_SIZE = 2 * abi("SHIM_TABLE_WORDS")
 RING_SIZE, RING_NESTED = abi("SHIM_RING_SIZE"), abi("SHIM_RING_NESTED")
 RING_HEAD, RING_TAIL = abi("SHIM_RING_HEAD"), abi("SHIM_RING_TAIL")
 SYMBOLS = ("_text", "_etext", "init_top_pgt", "modules", "kallsyms_num_syms", "kallsyms_names",
@@ -116,12 +117,10 @@ class Stub:
         for page in range(0, len(memory.ram), PAGE):
             if memory.ram[page:page + 8] != mark:
                 continue
-            (*_, data, table, entries, _, self.base, self.size,
-             slots, slots_size) = HEADER.unpack_from(memory.ram, page)
+            *_, data, slots, _, _, self.base, self.size, slots_size = HEADER.unpack_from(memory.ram, page)
             if memory.translate(self.base) == page:
                 self.at = page
                 self.data = page + data - self.base
-                self.table = (page + table - self.base, entries * 8)
                 self.slots = (page + slots - self.base, slots_size)
                 count = memory.load(page + RINGS) & 0xffffffff
                 controls = page + memory.load(page + RING_CONTROLS) - self.base
@@ -212,7 +211,7 @@ class Scribbler:
     def stub(self):
         """All that a stub consists of."""
         self._random.choice((
-            self.mailboxes, self.control, self.rings, lambda: self._some(*self._stub.table),
+            self.mailboxes, self.control, self.rings, lambda: self._some(self._stub.slots[0], TABLE_SIZE),
             lambda: self._some(*self._stub.slots), lambda: self._some(self._stub.at, PAGE)))()
 
     def page_tables(self):
