@@ -190,7 +190,7 @@ ShimTable::Words ShimTable::with(const Page& page, std::span<const GuestVirt> ad
 Result<void> ShimTable::enable(std::span<const GuestVirt> addresses) {
   std::vector<GuestVirt> sorted(addresses.begin(), addresses.end());
   std::ranges::sort(sorted);
-  sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   for (const GuestVirt address : sorted) {
     if (knows(address)) continue;
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no trap point", address.raw()));
