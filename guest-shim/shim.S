@@ -8,7 +8,7 @@
  * Freestanding, position-independent; layout and writers: mailbox_abi.h. Interrupts are off (the
  * gate is an interrupt gate, and a jump's record has turned them off); NMIs and machine checks may
  * nest and then use another mailbox.
- * Uses up to 200 bytes of the trapped stack, or 160 of the one that a jump came with; touches only
+ * Uses up to 192 bytes of the trapped stack, or 160 of the one that a jump came with; touches only
  * rax, rcx, rdx, rbx, rsi, rdi, r8 to r14 (restored), no FPU state, no string instructions (so the
  * direction flag does not matter), only kernel mappings (so SMAP and AC do not matter).
  */

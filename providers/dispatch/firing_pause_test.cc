@@ -64,7 +64,9 @@ class ShimWithWaiters final : public vmm::Mailboxes {
     at_trap.rip = found->second;
     return at_trap;
   }
-  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return std::nullopt; }
+  std::optional<vmm::Displaced> displaced_from(GuestVirt, std::uint64_t) const override {
+    return std::nullopt;
+  }
 
   std::set<std::uint64_t> inside;
   std::map<std::uint64_t, std::uint64_t> traps;  // by per-CPU base: where

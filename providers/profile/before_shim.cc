@@ -17,14 +17,21 @@ struct Origin {
 };
 
 /// An int3 in kernel mode pushes the kernel's cs and ss. The frame leads to what follows the int3,
-/// or to the slot, as the shim has set it.
+/// or to the slot, as the shim has set it. If the slot is one of several trap points, the shim
+/// keeps the low half of the way back beside cs, and at last puts it onto the stack.
 std::optional<Origin> origin_of_int3(GuestVirt at, const Registers& now, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel) {
+  constexpr std::uint64_t kSelector = 0xffff'ffff;
   const auto frame = load<arch::InterruptFrame>(kernel, at);
-  if (!frame || frame->cs != now.cs || frame->ss != now.ss) return std::nullopt;
+  if (!frame || (frame->cs & kSelector) != now.cs || frame->ss != now.ss) return std::nullopt;
+  const auto beside_cs = static_cast<std::int32_t>(frame->cs >> 32);
+  const bool is_on_stack = beside_cs == 0;
+  const auto way_back = is_on_stack ? load<std::uint64_t>(kernel, GuestVirt(frame->sp))
+                                    : static_cast<std::uint64_t>(std::int64_t{beside_cs});
   const GuestVirt resume(frame->ip);
-  if (const auto place = shim.displaced_from(resume)) {
-    return Origin{*place, frame->sp, frame->flags};
+  if (const auto place = shim.displaced_from(resume, way_back.value_or(0))) {
+    const unsigned words = is_on_stack ? place->words : 0;
+    return Origin{place->from, frame->sp + words * sizeof(std::uint64_t), frame->flags};
   }
   if (shim.contains(resume)) return std::nullopt;
   return Origin{resume.wrapping_sub(sizeof arch::kBreakpoint), frame->sp, frame->flags};
@@ -37,9 +44,9 @@ std::optional<Origin> origin_of_jump(GuestVirt at, const vmm::Mailboxes& shim,
     std::uint64_t returns_to, rflags;
   };
   const auto call = load<Call>(kernel, at);
-  const auto place = call ? shim.displaced_from(GuestVirt(call->returns_to)) : std::nullopt;
+  const auto place = call ? shim.displaced_from(GuestVirt(call->returns_to), 0) : std::nullopt;
   if (!place) return std::nullopt;
-  return Origin{*place, at.wrapping_add(sizeof(Call)).raw(), call->rflags};
+  return Origin{place->from, at.wrapping_add(sizeof(Call)).raw(), call->rflags};
 }
 
 std::optional<Origin> find_origin(const Registers& now, const vmm::Mailboxes& shim,
@@ -59,8 +66,11 @@ std::optional<Origin> find_origin(const Registers& now, const vmm::Mailboxes& sh
 std::optional<Registers> before_shim(const Registers& now, const vmm::Mailboxes& shim,
                                      const GuestReader& kernel) {
   Registers before = now;
-  if (const auto place = shim.displaced_from(GuestVirt(now.*arch::kProgramCounter))) {
-    before.*arch::kProgramCounter = place->raw();
+  const auto top = load<std::uint64_t>(kernel, GuestVirt(now.*arch::kStackPointer));
+  if (const auto place =
+          shim.displaced_from(GuestVirt(now.*arch::kProgramCounter), top.value_or(0))) {
+    before.*arch::kProgramCounter = place->from.raw();
+    before.*arch::kStackPointer += place->words * sizeof(std::uint64_t);
     return before;
   }
   const auto origin = find_origin(now, shim, kernel);

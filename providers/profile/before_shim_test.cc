@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
+#include "disasm/code_for_tests.h"
 #include "providers/testing/fake_guest.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/plain_region_for_tests.h"
@@ -82,6 +86,58 @@ TEST_F(BeforeShim, TheCallOfAJumpsRecordIsFoundFromTheFirstInstructionOn) {
     EXPECT_EQ(before->rsp, kernel_address(kStack + 8 * pushed + 16).raw());
     EXPECT_EQ(before->rflags, 0x246u);
   }
+}
+
+/// Two trap points of a push with one slot, whose instruction has one byte.
+class BeforeSharedSlot : public BeforeShim {
+ protected:
+  BeforeSharedSlot() {
+    const std::vector<std::byte> code =
+        disasm::code({0xff, 0x34, 0x24, 0x48, 0x89, 0x6c, 0x24, 8, 0xc3});
+    EXPECT_TRUE(shim_.write_slot(shared_, code, {std::byte{0x55}, 1}));
+    for (const GuestVirt at : {kFirst, kSecond}) EXPECT_TRUE(shim_.add_entry(at, shared_));
+  }
+  static constexpr GuestVirt kFirst{kProbed.raw() + 0x100}, kSecond{kProbed.raw() + 0x200};
+  const GuestVirt shared_ = *shim_.allocate_slot(9);
+};
+
+TEST_F(BeforeSharedSlot, ItsTrapPointIsKnownByTheStack) {
+  for (const auto& [offset, words] : {std::pair(0u, 1u), std::pair(3u, 2u), std::pair(8u, 2u)}) {
+    now_.rip = shared_.raw() + offset;
+    memory_.put64(kStack, kSecond.raw() + 1);
+
+    const auto before = this->before();
+
+    ASSERT_TRUE(before) << offset;
+    EXPECT_EQ(before->rip, kSecond.raw());
+    EXPECT_EQ(before->rsp, now_.rsp + 8 * words);
+  }
+  memory_.put64(kStack, kSecond.raw() + 2);
+  EXPECT_FALSE(before()) << "no trap point of that slot";
+}
+
+TEST_F(BeforeSharedSlot, ItsFrameIsFoundWithTheWayBackBesideCs) {
+  put_frame(6, shared_.raw(), (kSecond.raw() + 1) << 32 | 0x10);
+
+  const auto before = this->before();
+
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->rip, kSecond.raw());
+  EXPECT_EQ(before->rsp, 0xffff'c900'0000'1008);
+  EXPECT_EQ(before->rflags, 0x202u);
+}
+
+TEST_F(BeforeSharedSlot, ItsFrameIsFoundWithTheWayBackOnTheStack) {
+  const std::uint64_t frame[] = {shared_.raw(), 0x10, 0x202, kernel_address(kStack + 0x100).raw(),
+                                 0x18};
+  memory_.put(kStack + 32, frame, sizeof frame);
+  memory_.put64(kStack + 0x100, kFirst.raw() + 1);
+
+  const auto before = this->before();
+
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->rip, kFirst.raw());
+  EXPECT_EQ(before->rsp, kernel_address(kStack + 0x108).raw());
 }
 
 TEST_F(BeforeShim, NothingIsMadeUp) {

@@ -47,7 +47,9 @@ class FakeShim final : public vmm::Mailboxes {
     interrupted.rip = 0x4242;
     return interrupted;
   }
-  std::optional<GuestVirt> displaced_from(GuestVirt) const override { return {}; }
+  std::optional<vmm::Displaced> displaced_from(GuestVirt, std::uint64_t) const override {
+    return {};
+  }
   static constexpr std::uint64_t kInShim = 0xffff'ffff'8100'0000;
 
   GuestVirt address{0x1000};  // of the traps

@@ -89,18 +89,33 @@ Result<void> TrapPointStore::record_at(std::span<const GuestVirt> addresses, std
     if (id && points_[*id].stage == Stage::Prepared) continue;
     return fail(ErrorCode::Invalid, "a probe whose traps wait stands there already");
   }
-  for (const GuestVirt address : addresses)
-    TRY(take_slot_for(points_[*index_.find(address)], list));
+  std::vector<TrapPoint*> points;
+  for (const GuestVirt address : addresses) points.push_back(&points_[*index_.find(address)]);
+  TRY(take_slots_for(points, list));
   TRY(shim_.record_at(addresses, list));
   for (const GuestVirt address : addresses) points_[*index_.find(address)].recording = list;
   return {};
 }
 
-Result<void> TrapPointStore::take_slot_for(TrapPoint& point, std::uint8_t list) {
-  const GuestVirt slot = TRY(displaced_.slot_for_list(point.slot, point.site, list));
-  if (slot == point.slot) return {};
-  TRY(shim_.add_entry(point.address(), slot));
-  point.slot = slot;
+/// All or none: a trap point that waits must not have a slot of those that record.
+Result<void> TrapPointStore::take_slots_for(std::span<TrapPoint* const> points, std::uint8_t list) {
+  std::vector<GuestVirt> slots;
+  for (const TrapPoint* const point : points) {
+    const auto slot = displaced_.slot_for_list(point->slot, point->site, list);
+    if (!slot) {
+      for (std::size_t n = 0; n < slots.size(); ++n) {
+        if (slots[n] != points[n]->slot) continue;
+        TRY(displaced_.slot_for_list(slots[n], points[n]->site, std::nullopt));
+      }
+      return tl::make_unexpected(slot.error());
+    }
+    slots.push_back(*slot);
+  }
+  for (std::size_t n = 0; n < slots.size(); ++n) {
+    if (slots[n] == points[n]->slot) continue;
+    TRY(shim_.add_entry(points[n]->address(), slots[n]));
+    points[n]->slot = slots[n];
+  }
   return {};
 }
 
@@ -139,7 +154,10 @@ Result<void> TrapPointStore::enter_table(std::span<const Id> ids) {
     if (!points_[id].is_in_table) entering.push_back(points_[id].address());
   }
   if (entering.empty()) return {};
-  TRY(shim_.enable_entries(entering));
+  if (auto enabled = shim_.enable_entries(entering); !enabled) {
+    for (const GuestVirt address : entering) shim_.disable_entry(address);
+    return enabled;
+  }
   for (const Id id : ids) points_[id].is_in_table = true;
   return {};
 }

@@ -125,7 +125,7 @@ class TrapPointStore final : public OriginalText::ReplacedText {
 
  private:
   Result<void> revive(TrapPoint& point, const ProbeSite& site);
-  Result<void> take_slot_for(TrapPoint& point, std::uint8_t list);
+  Result<void> take_slots_for(std::span<TrapPoint* const> points, std::uint8_t list);
   void leave_table(TrapPoint& point);
   void drop(TrapPoint& point);
   void forget_dropped();

@@ -165,6 +165,20 @@ TEST_F(SharedSlots, OfOneTrapPointAloneTakeItsList) {
   EXPECT_EQ(shim_.slots.size(), 1u);
 }
 
+TEST_F(SharedSlots, AreAsBeforeWhereThereIsNoRoomForAll) {
+  for (const std::uint64_t offset : {0x005, 0x100, 0x104}) make(offset);
+  const GuestVirt push = slot(0x005), alone = slot(0x104);
+  shim_.full = true;
+
+  EXPECT_FALSE(store_.record_at(std::array{at(0x104), at(0x005)}, 3));
+
+  EXPECT_EQ(slot(0x005), push);
+  EXPECT_EQ(slot(0x104), alone);
+  EXPECT_TRUE(shim_.recording.empty());
+  ASSERT_TRUE(store_.record_at(std::array{at(0x104)}, 4)) << "its slot is its own again";
+  EXPECT_EQ(slot(0x104), alone);
+}
+
 TEST_F(SharedSlots, HaveTheWayBackOnTheStack) {
   make(0x005);
   make(0x104);

@@ -37,6 +37,11 @@ struct PollShare {
   unsigned index = 0, count = 1;
 };
 
+struct Displaced {
+  GuestVirt from;      // the trap point
+  unsigned words = 0;  // that the stack has on top of what it has there
+};
+
 class Mailboxes {
  public:
   virtual ~Mailboxes() = default;
@@ -68,8 +73,8 @@ class Mailboxes {
   /// shim.
   virtual std::optional<Registers> waiting(GuestVirt percpu_base) const = 0;
   /// The trap point whose displaced instruction, or jump's record, `pc` is in; empty: it is in no
-  /// slot of one.
-  virtual std::optional<GuestVirt> displaced_from(GuestVirt pc) const = 0;
+  /// slot of one. `top`: the word on top of the stack, by which a slot of several is known.
+  virtual std::optional<Displaced> displaced_from(GuestVirt pc, std::uint64_t top) const = 0;
 };
 
 }  // namespace ringside::vmm

@@ -36,9 +36,11 @@ Result<void> Shim::add_entry(GuestVirt address, GuestVirt slot) {
                 fmt::format("{:#x} is not kernel text, or {:#x} no slot of ours", address.raw(),
                             slot.raw()));
   }
+  const bool is_the_same = table_.slot_of(address) == offset;
   TRY(table_.insert(address, offset));
   if (slot == kexec_slot_) traps_.set_kexec_site(address);
-  return slots_.set_list(offset, std::nullopt);
+  // Another slot may be one whose other trap points record already, and this one will.
+  return is_the_same ? slots_.set_list(offset, std::nullopt) : Result<void>();
 }
 
 Result<void> Shim::set_fetch_lists(const std::optional<FetchFacts>& facts,
@@ -150,12 +152,32 @@ ShimCounters Shim::sum_counters() const {
 }
 
 /// An entry need not lead to the slot's first byte.
-std::optional<GuestVirt> Shim::displaced_from(GuestVirt pc) const {
+std::optional<Displaced> Shim::displaced_from(GuestVirt pc, std::uint64_t top) const {
   if (!place().has_slot_at(pc)) return std::nullopt;
-  const auto slot = slots_.slot_at(pc.offset_from(base_));
-  if (!slot) return std::nullopt;
-  const auto trap_point = table_.trap_point_in(slot->begin, slot->end);
-  return trap_point ? trap_point : jumped_from(slot->begin + SlotHeader::kBytes);
+  const auto extent = slots_.slot_at(pc.offset_from(base_));
+  if (!extent) return std::nullopt;
+  const std::uint64_t slot = extent->begin + SlotHeader::kBytes;
+  if (const auto shared = displaced_from_shared(slot, pc.offset_from(base_) - slot, top)) {
+    return shared;
+  }
+  auto trap_point = table_.trap_point_in(extent->begin, extent->end);
+  if (!trap_point) trap_point = jumped_from(slot);
+  return trap_point ? std::optional(Displaced{*trap_point}) : std::nullopt;
+}
+
+/// A slot that ends with a return, `distance` bytes behind its begin. The guest's word and header
+/// name the trap point; our own table says whether that slot is its.
+std::optional<Displaced> Shim::displaced_from_shared(std::uint64_t slot, std::uint64_t distance,
+                                                     std::uint64_t top) const {
+  constexpr std::size_t kPushBytes = 3;  // of push (%rsp), with which a push begins there
+  std::array<std::byte, SlotHeader::kBytes + 1> bytes{};
+  const std::uint64_t at = slot - SlotHeader::kBytes;
+  if (!region_.memory().read(region_.place().wrapping_add(at), bytes)) return std::nullopt;
+  const auto length = std::to_integer<std::uint64_t>(bytes[SlotHeader::kBytes - SHIM_SLOT_LENGTH]);
+  const GuestVirt from(top - length);
+  if (length == 0 || table_.slot_of(from) != slot) return std::nullopt;
+  const bool has_pushed = bytes.back() == std::byte{0xff} && distance >= kPushBytes;
+  return Displaced{from, has_pushed ? 2U : 1U};
 }
 
 /// The trap point whose jump's record stands at this offset; empty where none does.

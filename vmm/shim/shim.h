@@ -119,7 +119,7 @@ class Shim final : public TrapTable, public Mailboxes {
   std::optional<Registers> waiting(GuestVirt percpu_base) const override {
     return traps_.waiting(percpu_base);
   }
-  std::optional<GuestVirt> displaced_from(GuestVirt pc) const override;
+  std::optional<Displaced> displaced_from(GuestVirt pc, std::uint64_t top) const override;
 
   /// Deactivates and gives IDT[3] back to the kernel, after every trap point is disarmed. If the
   /// guest has changed the gate meanwhile, or the gate is another kernel's, it is left alone
@@ -133,6 +133,8 @@ class Shim final : public TrapTable, public Mailboxes {
  private:
   Result<void> write_lists(shim_fetch fetch, std::span<const FetchList> lists);
   ShimCounters sum_counters() const;
+  std::optional<Displaced> displaced_from_shared(std::uint64_t slot, std::uint64_t distance,
+                                                 std::uint64_t top) const;
   std::optional<GuestVirt> jumped_from(std::uint64_t offset) const;
 
   const ShimLayout layout_;

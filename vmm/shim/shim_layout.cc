@@ -15,6 +15,8 @@ constexpr std::uint64_t kFetchBytes = round_up(sizeof(shim_fetch), sizeof(std::u
 constexpr std::uint64_t kSmallSlots = std::uint64_t{1} << (16 + SHIM_BLOCK_SHIFT);
 constexpr std::uint32_t kLargeUnitShift = 5;
 static_assert(kSmallSlots <= 1 << SHIM_ENTRY_SLOT_BITS);
+/// With less, larger units hold fewer trap points than kSmallSlots do with small ones.
+constexpr std::uint64_t kLeastOfLargeUnits = 4 << 20;
 static_assert(kLargeShimBytes <= kSmallSlots << kLargeUnitShift);
 
 /// Of Debian's 6.1 and 6.12, with what both cost: the entries of all functions take 6.4 bytes each
@@ -43,7 +45,7 @@ std::uint64_t room_for_rings(std::uint64_t bytes, RingWants rings) {
   if (rings.trap_points != 0) {
     const std::uint64_t others =
         SHIM_CODE_SIZE + SHIM_DATA_SIZE + kFetchBytes +
-        room_of(std::uint64_t{2} * rings.trap_points + kMore, bytes <= kSmallSlots) +
+        room_of(std::uint64_t{2} * rings.trap_points + kMore, bytes < kLeastOfLargeUnits) +
         kList * std::min(rings.trap_points, SHIM_LISTS);
     const std::uint64_t left = std::min(bytes - std::min(bytes, others), kShimLargePage);
     room = std::max(bytes / 8, left);
@@ -51,10 +53,12 @@ std::uint64_t room_for_rings(std::uint64_t bytes, RingWants rings) {
   return round_down(room, kShimSmallPage);
 }
 
-/// From `slots` to the data.
+/// From `slots` to the data, as far as the table reaches.
 void fill_slots(ShimLayout& layout) {
   layout.slots_bytes = layout.data - layout.slots;
-  layout.unit_shift = layout.slots_bytes <= kSmallSlots ? 0 : kLargeUnitShift;
+  const bool is_small = layout.slots_bytes < kLeastOfLargeUnits;
+  if (is_small) layout.slots_bytes = std::min(layout.slots_bytes, kSmallSlots);
+  layout.unit_shift = is_small ? 0 : kLargeUnitShift;
 }
 
 ShimLayout large_layout(GuestPhys place, RingWants rings) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "vmm/base/check.h"
 #include "vmm/base/numbers.h"
 
 namespace ringside::vmm {
@@ -27,16 +28,26 @@ tl::unexpected<Error> ShimSlots::used_up() const {
                   layout_.ring_count == 0 ? "" : ", or trace with -x record=no"));
 }
 
-/// `before`: so far behind the begin, a whole number of units has passed. An offset from the first
-/// slot.
-Result<std::uint64_t> ShimSlots::take(std::uint64_t size, std::uint64_t unit,
-                                      std::uint64_t before) {
+/// Blocks whose room is reserved may lie anywhere, the first at the next whole unit. Where somebody
+/// is inside, there is no room.
+std::uint64_t ShimSlots::room() const {
+  std::uint64_t used = slot_bytes_ + reserved_ + block_unit();
+  for (const OccupiedSlots& part : occupied_) {
+    used += part.end - std::min(part.end, std::max(part.begin, slot_bytes_));
+  }
+  return layout_.slots_bytes - std::min(layout_.slots_bytes, used);
+}
+
+/// `before`: so far behind the begin, a whole number of units has passed. `kept`: bytes that are
+/// for others. An offset from the table's beginning.
+Result<std::uint64_t> ShimSlots::take(std::uint64_t size, std::uint64_t unit, std::uint64_t before,
+                                      std::uint64_t kept) {
   const auto align = [&](std::uint64_t at) { return round_up(at + before, unit) - before; };
   std::uint64_t begin = align(slot_bytes_);
   for (const OccupiedSlots& part : occupied_) {
     if (part.begin < begin + size && part.end > begin) begin = align(part.end);
   }
-  const std::uint64_t end = layout_.slots_bytes - std::min(layout_.slots_bytes, reserved_);
+  const std::uint64_t end = layout_.slots_bytes - std::min(layout_.slots_bytes, kept);
   if (begin > end || size > end - begin) return used_up();
   slot_bytes_ = begin + size;
   note(static_cast<std::uint32_t>(layout_.slots + begin));
@@ -45,13 +56,16 @@ Result<std::uint64_t> ShimSlots::take(std::uint64_t size, std::uint64_t unit,
 
 Result<GuestVirt> ShimSlots::allocate(std::size_t size) {
   const std::uint64_t unit = std::uint64_t{1} << layout_.unit_shift;
-  const std::uint64_t begin = TRY(take(SlotHeader::kBytes + size, unit, SlotHeader::kBytes));
+  const std::uint64_t begin =
+      TRY(take(SlotHeader::kBytes + size, unit, SlotHeader::kBytes, reserved_ + block_unit()));
   return base_.wrapping_add(layout_.slots + begin + SlotHeader::kBytes);
 }
 
-Result<std::uint64_t> ShimSlots::allocate_block(std::size_t size) {
-  const std::uint64_t unit = std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout_.unit_shift);
-  return layout_.slots + TRY(take(size, unit, 0));
+Result<std::uint64_t> ShimSlots::allocate_block(std::size_t size, std::uint64_t reserved) {
+  CHECK(reserved <= reserved_);
+  const std::uint64_t begin = TRY(take(size, block_unit(), 0, reserved_ - reserved));
+  reserved_ -= reserved;
+  return layout_.slots + begin;
 }
 
 /// Firings look there, and do not wait while room is made.

@@ -24,7 +24,7 @@
 namespace ringside::vmm {
 
 /// A part of the slots that somebody was inside of when the shim was taken over: offsets from the
-/// first slot.
+/// table's beginning.
 struct OccupiedSlots {
   std::uint64_t begin = 0, end = 0;
 };
@@ -46,16 +46,14 @@ class ShimSlots {
   /// TrapTable::allocate_slot().
   Result<GuestVirt> allocate(std::size_t size);
   /// Of the table: begins a whole number of its units behind it. An offset from the header.
-  Result<std::uint64_t> allocate_block(std::size_t size);
-  /// Keeps so many bytes for blocks, which nothing else gets; gives them back.
+  /// `reserved`: so many bytes were kept for it, and are no more.
+  Result<std::uint64_t> allocate_block(std::size_t size, std::uint64_t reserved = 0);
+  /// Keeps so many bytes for blocks, which nothing else gets.
   void reserve(std::uint64_t bytes) { reserved_ += bytes; }
-  void unreserve(std::uint64_t bytes) { reserved_ -= bytes; }
   /// Aligned: the guest reads them and never writes there. An offset from the header.
   Result<std::uint64_t> allocate_words(std::size_t words);
   /// TrapTable::slot_room().
-  std::uint64_t room() const {
-    return layout_.slots_bytes - std::min(layout_.slots_bytes, slot_bytes_ + reserved_);
-  }
+  std::uint64_t room() const;
   /// The error where there is no room left.
   tl::unexpected<Error> used_up() const;
   /// Whether a slot may begin at this offset from the region's.
@@ -70,7 +68,11 @@ class ShimSlots {
   std::uint64_t used_bytes() const;
 
  private:
-  Result<std::uint64_t> take(std::uint64_t size, std::uint64_t unit, std::uint64_t before);
+  std::uint64_t block_unit() const {
+    return std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout_.unit_shift);
+  }
+  Result<std::uint64_t> take(std::uint64_t size, std::uint64_t unit, std::uint64_t before,
+                             std::uint64_t kept);
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void note(std::uint32_t offset);
 

@@ -91,8 +91,8 @@ TEST(ShimSlots, GiveNobodyElseWhatIsReserved) {
   EXPECT_EQ(alone.slots.room(), all - 100);
   ASSERT_TRUE(alone.slots.allocate(all - 100 - SlotHeader::kBytes));
   EXPECT_FALSE(alone.slots.allocate(1));
-  alone.slots.unreserve(100);
-  EXPECT_TRUE(alone.slots.allocate_block(80));
+  EXPECT_FALSE(alone.slots.allocate_block(80));
+  EXPECT_TRUE(alone.slots.allocate_block(80, 100));
 }
 
 TEST(ShimSlots, LieAroundTheAddressesInThem) {

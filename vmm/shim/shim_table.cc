@@ -24,7 +24,9 @@ static_assert(kLargeShimBytes <= kSlotMask + 1);
 /// More than any layout has room for.
 constexpr std::size_t kSmallBuckets = std::size_t{1} << 17, kLargeBuckets = std::size_t{1} << 18;
 
-constexpr std::uint32_t kSlotUnits = (1U << SHIM_ENTRY_SLOT_BITS) - 1;
+/// As many as the entries of the largest table and their blocks have.
+constexpr std::size_t kMostLeftWords = 2 * kLargeBuckets;
+constexpr std::uint32_t kSlotBits = (1U << SHIM_ENTRY_SLOT_BITS) - 1;
 constexpr unsigned kPagesShift = SHIM_TABLE_SHIFT - SHIM_PAGE_SHIFT;  // from pages to their part
 constexpr std::uint64_t kPagesBytes = SHIM_PAGES_WORDS * sizeof(std::uint16_t);
 
@@ -61,7 +63,7 @@ auto find_word(Words& words, GuestVirt address) {
   const std::uint32_t place = place_in_page(address);
   const auto first = words.begin() + (words.empty() ? 0 : 1);
   const auto at = std::lower_bound(first, words.end(), place);
-  return at != words.end() && (*at & ~kSlotUnits) == place ? at : words.end();
+  return at != words.end() && (*at & ~kSlotBits) == place ? at : words.end();
 }
 
 }  // namespace
@@ -72,9 +74,7 @@ ShimTable::ShimTable(ShimRegion& region, const ShimPresence& presence, ShimSlots
       presence_(presence),
       slots_(slots),
       layout_(layout),
-      entries_(layout.shares_slots() ? kSmallBuckets : kLargeBuckets) {
-  slots_.reserve(std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout.unit_shift));  // to align blocks
-}
+      entries_(layout.shares_slots() ? kSmallBuckets : kLargeBuckets) {}
 
 ShimTable::Bucket ShimTable::first_bucket(GuestVirt address) const {
   const std::uint32_t hash = key_of(address) * kHash;
@@ -165,18 +165,19 @@ bool ShimTable::is_enabled(GuestVirt address) const {
   const auto page = pages_.find(page_of(address));
   if (page == pages_.end()) return false;
   const auto word = find_word(page->second.words, address);
-  return word != page->second.words.end() && (*word & kSlotUnits) != 0;
+  return word != page->second.words.end() && (*word & kSlotBits) != 0;
 }
 
 /// The words of a page's block with these addresses, sorted ones that lie there, enabled.
-ShimTable::Words ShimTable::with(const Page& page, std::span<const GuestVirt> addresses) const {
+ShimTable::Words ShimTable::words_with(const Page& page,
+                                       std::span<const GuestVirt> addresses) const {
   Words added, all;
   for (const GuestVirt address : addresses) {
     const std::uint64_t slot = slot_of(address) - layout_.slots;
     added.push_back(place_in_page(address) |
                     static_cast<std::uint32_t>(slot >> layout_.unit_shift));
   }
-  const auto place = [](std::uint32_t word) { return word & ~kSlotUnits; };
+  const auto place = [](std::uint32_t word) { return word & ~kSlotBits; };
   const std::span<const std::uint32_t> before =
       page.words.empty() ? std::span<const std::uint32_t>()
                          : std::span<const std::uint32_t>(page.words).subspan(1);
@@ -187,6 +188,7 @@ ShimTable::Words ShimTable::with(const Page& page, std::span<const GuestVirt> ad
   return all;
 }
 
+/// An error of want of room comes before anything is written.
 Result<void> ShimTable::enable(std::span<const GuestVirt> addresses) {
   std::vector<GuestVirt> sorted(addresses.begin(), addresses.end());
   std::ranges::sort(sorted);
@@ -196,23 +198,36 @@ Result<void> ShimTable::enable(std::span<const GuestVirt> addresses) {
     return fail(ErrorCode::Invalid, fmt::format("{:#x} is no trap point", address.raw()));
   }
   if (presence_.state() != ShimState::There) return region_gone();
-  std::vector<NewBlock> blocks;
+  std::vector<NewBlock> changed, added;
   for (auto rest = std::span<const GuestVirt>(sorted); !rest.empty();) {
     const std::uint32_t number = page_of(rest.front());
     const auto end = std::ranges::find_if(
         rest, [number](GuestVirt address) { return page_of(address) != number; });
     const auto here = rest.first(static_cast<std::size_t>(end - rest.begin()));
-    Page& page = pages_.at(number);
-    Words words = with(page, here);
-    if (words.size() != page.words.size()) {
-      blocks.push_back({number, 0, std::move(words)});
-    } else {
-      if (!change(page.block, bytes_of(page.words), bytes_of(words))) return region_gone();
-      page.words = std::move(words);
-    }
+    Words words = words_with(pages_.at(number), here);
+    auto& blocks = words.size() == pages_.at(number).words.size() ? changed : added;
+    blocks.push_back({number, pages_.at(number).block, std::move(words)});
     rest = rest.subspan(here.size());
   }
-  return add_blocks(std::move(blocks));
+  TRY(allocate(added));
+  for (NewBlock& block : changed) {
+    Words& words = pages_.at(block.page).words;
+    if (!change(block.at, bytes_of(words), bytes_of(block.words))) return region_gone();
+    words = std::move(block.words);
+  }
+  return add_blocks(std::move(added));
+}
+
+/// Places for the blocks, and for the pages' words that lead to them.
+Result<void> ShimTable::allocate(std::span<NewBlock> blocks) {
+  for (NewBlock& block : blocks) {
+    std::uint64_t& reserved = pages_.at(block.page).reserved;
+    block.at = TRY(slots_.allocate_block(size_of(block.words.size() - 1), reserved));
+    reserved = 0;
+    Part& part = parts_.at(block.page >> kPagesShift);
+    if (part.at == 0) part.at = TRY(slots_.allocate_block(kPagesBytes, kPagesBytes));
+  }
+  return {};
 }
 
 /// Writes bytes of whose words the guest has those of `before`; false where it has others, but for
@@ -240,14 +255,9 @@ bool ShimTable::change(std::uint64_t at, std::span<const std::byte> before,
   return true;
 }
 
-/// By page. An error of want of room comes before anything is written.
+/// By page.
 Result<void> ShimTable::add_blocks(std::vector<NewBlock> blocks) {
-  for (NewBlock& block : blocks) {
-    slots_.unreserve(std::exchange(pages_.at(block.page).reserved, 0));
-    block.at = TRY(slots_.allocate_block(size_of(block.words.size() - 1)));
-  }
-  if (!write_blocks(blocks)) return region_gone();
-  TRY(lead_to(blocks));
+  if (!write_blocks(blocks) || !lead_to(blocks)) return region_gone();
   for (NewBlock& block : blocks) {
     Page& page = pages_.at(block.page);
     const std::size_t before = std::max<std::size_t>(page.words.size(), 1);
@@ -278,32 +288,30 @@ bool ShimTable::write_blocks(std::span<const NewBlock> blocks) {
   return bytes.empty() || region_.write(begin, bytes);
 }
 
-Result<void> ShimTable::lead_to(std::span<const NewBlock> blocks) {
+bool ShimTable::lead_to(std::span<const NewBlock> blocks) {
   while (!blocks.empty()) {
     const std::uint32_t number = blocks.front().page >> kPagesShift;
-    PageBlocks after = parts_.at(number).blocks;
+    Part& part = parts_.at(number);
+    PageBlocks after = part.blocks;
     for (; !blocks.empty() && blocks.front().page >> kPagesShift == number;
          blocks = blocks.subspan(1)) {
       after[blocks.front().page % SHIM_PAGES_WORDS] = units_to(blocks.front().at);
     }
-    Pages& pages = parts_.at(number);
-    if (pages.at == 0) TRY(add_part(number, after));
-    if (!change(pages.at, bytes_of(pages.blocks), bytes_of(after))) return region_gone();
-    pages.blocks = after;
+    const bool is_new = top_[number] == 0;
+    const bool led =
+        is_new ? add_part(number, after) : change(part.at, bytes_of(part.blocks), bytes_of(after));
+    if (!led) return false;
+    part.blocks = after;
   }
-  return {};
+  return true;
 }
 
-Result<void> ShimTable::add_part(std::uint32_t number, const PageBlocks& blocks) {
-  slots_.unreserve(kPagesBytes);
-  Pages& pages = parts_.at(number);
-  pages.at = TRY(slots_.allocate_block(kPagesBytes));
-  pages.blocks = blocks;
+bool ShimTable::add_part(std::uint32_t number, const PageBlocks& blocks) {
+  const std::uint64_t at = parts_.at(number).at;
   const auto before = top_;
-  top_[number] = units_to(pages.at);
-  const bool written = region_.write(pages.at, bytes_of(blocks)) &&
-                       change(layout_.slots, bytes_of(before), bytes_of(top_));
-  return written ? Result<void>() : region_gone();
+  top_[number] = units_to(at);
+  return region_.write(at, bytes_of(blocks)) &&
+         change(layout_.slots, bytes_of(before), bytes_of(top_));
 }
 
 std::optional<std::uint8_t> ShimTable::list_at(GuestVirt address) const {
@@ -328,7 +336,7 @@ void ShimTable::disable(GuestVirt address) {
   const std::size_t size = std::min<std::size_t>(2, page.words.size() - first);
   std::uint64_t before = 0, after = 0;
   std::memcpy(&before, &page.words[first], sizeof(std::uint32_t) * size);
-  *word &= ~kSlotUnits;
+  *word &= ~kSlotBits;
   std::memcpy(&after, &page.words[first], sizeof(std::uint32_t) * size);
   region_.replace(page.block + sizeof(std::uint32_t) * first, before, after);
 }
@@ -363,14 +371,18 @@ std::vector<Word> read_words(const GuestMemory& memory, const ShimLayout& layout
   return read ? words : std::vector<Word>();
 }
 
-/// Adds what a block has. No more than `most` entries: those of honest tables lie apart.
+/// Adds what a block has, of no more than `left` words: those of honest tables lie apart.
 void read_block(const GuestMemory& memory, const ShimLayout& layout, std::uint64_t at,
-                GuestVirt page, std::size_t most, std::vector<LeftEntry>& found) {
+                GuestVirt page, std::size_t& left, std::vector<LeftEntry>& found) {
   const auto count = read_words<std::uint32_t>(memory, layout, at, 1);
-  if (count.empty() || count[0] > SHIM_PAGE || count[0] > most) return;
+  if (count.empty() || count[0] > SHIM_PAGE || count[0] >= left) {
+    left -= std::min<std::size_t>(left, 1);
+    return;
+  }
+  left -= 1 + count[0];
   for (const std::uint32_t word :
        read_words<std::uint32_t>(memory, layout, at + sizeof(std::uint32_t), count[0])) {
-    const std::uint64_t distance = std::uint64_t{word & kSlotUnits} << layout.unit_shift;
+    const std::uint64_t distance = std::uint64_t{word & kSlotBits} << layout.unit_shift;
     if (distance >= layout.slots_bytes) continue;
     const GuestVirt address = page.wrapping_add(word >> SHIM_ENTRY_SLOT_BITS);
     if (!ShimTable::has_key(address)) continue;
@@ -385,18 +397,18 @@ std::vector<LeftEntry> read_table(const GuestMemory& memory, const ShimLayout& l
   const auto place = [&](std::uint16_t units) {
     return layout.slots + (std::uint64_t{units} << shift);
   };
-  const std::size_t most = layout.slots_bytes / sizeof(std::uint32_t);
   std::vector<LeftEntry> found;
   const auto top = read_words<std::uint16_t>(memory, layout, layout.slots, SHIM_TABLE_WORDS);
-  std::size_t parts = 0;
+  std::size_t parts = 0,
+              left = std::min(layout.slots_bytes / sizeof(std::uint32_t), kMostLeftWords);
   for (std::uint32_t part = 0; part < top.size(); ++part) {
     if (top[part] == 0 || ++parts * kPagesBytes > layout.slots_bytes) continue;
     const auto blocks =
         read_words<std::uint16_t>(memory, layout, place(top[part]), SHIM_PAGES_WORDS);
-    for (std::uint32_t page = 0; page < blocks.size(); ++page) {
+    for (std::uint32_t page = 0; page < blocks.size() && left != 0; ++page) {
       if (blocks[page] == 0) continue;
       const std::uint32_t key = part << SHIM_TABLE_SHIFT | page << SHIM_PAGE_SHIFT;
-      read_block(memory, layout, place(blocks[page]), address_of(key), most - found.size(), found);
+      read_block(memory, layout, place(blocks[page]), address_of(key), left, found);
     }
   }
   return found;

@@ -67,8 +67,8 @@ class ShimTable {
   };
   using Words = std::vector<std::uint32_t>;
   using PageBlocks = std::array<std::uint16_t, SHIM_PAGES_WORDS>;
-  struct Pages {
-    std::uint64_t at = 0;  // offset from the header; 0: the guest has none yet
+  struct Part {
+    std::uint64_t at = 0;  // of its pages' words, from the header; 0: they have no place yet
     PageBlocks blocks{};
   };
 
@@ -76,7 +76,7 @@ class ShimTable {
   std::optional<Bucket> bucket_of(GuestVirt address) const;
   Result<void> reserve(GuestVirt address);
   bool is_enabled(GuestVirt address) const;
-  Words with(const Page& page, std::span<const GuestVirt> addresses) const;
+  Words words_with(const Page& page, std::span<const GuestVirt> addresses) const;
   std::uint64_t size_of(std::size_t entries) const;
   bool change(std::uint64_t at, std::span<const std::byte> before,
               std::span<const std::byte> after);
@@ -85,10 +85,11 @@ class ShimTable {
     std::uint64_t at;  // offset from the header
     Words words;
   };
+  Result<void> allocate(std::span<NewBlock> blocks);
   Result<void> add_blocks(std::vector<NewBlock> blocks);
   bool write_blocks(std::span<const NewBlock> blocks);
-  Result<void> lead_to(std::span<const NewBlock> blocks);
-  Result<void> add_part(std::uint32_t number, const PageBlocks& blocks);
+  bool lead_to(std::span<const NewBlock> blocks);
+  bool add_part(std::uint32_t number, const PageBlocks& blocks);
   std::uint16_t units_to(std::uint64_t offset) const;
   std::uint64_t entry(Bucket bucket) const {
     return entries_[bucket].load(std::memory_order_acquire);
@@ -101,8 +102,8 @@ class ShimTable {
   std::vector<std::atomic<std::uint64_t>>
       entries_;  // by bucket; threads that serve traps look, too
   std::size_t count_ = 0;
-  std::map<std::uint32_t, Page> pages_;   // by the address's low half, without its offset
-  std::map<std::uint32_t, Pages> parts_;  // by that half in units of 2 MiB
+  std::map<std::uint32_t, Page> pages_;  // by the address's low half, without its offset
+  std::map<std::uint32_t, Part> parts_;  // by that half in units of 2 MiB
   std::array<std::uint16_t, SHIM_TABLE_WORDS> top_{};
 };
 
