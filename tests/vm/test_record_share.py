@@ -18,8 +18,9 @@ LEAST = 0.95
 # Fire on the host, or by its clock.
 HOSTS = re.compile(r"\s*(?:dtrace:|BEGIN|END|ERROR|profile|tick|vm:|:::?(?:BEGIN|END))")
 QUIET = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|^#[^\n]*', re.DOTALL | re.MULTILINE)
-# Clauses share places with others that wait, so these tell nothing of one clause.
-OF_ALL = "most of the program's places have to wait"
+# Clauses share places with others that wait, so these tell nothing of one clause. Of 45,659 functions
+# six are places of ringside's own.
+OF_ALL = ("most of the program's places have to wait", "a probe stands where ringside waits for the guest itself")
 
 
 @dataclasses.dataclass
@@ -92,7 +93,7 @@ class Share(unittest.TestCase):
             self.error = outcome.stderr
             return None
         found = re.findall(r"\d+ places? not recorded: (.*)$", outcome.stderr, re.MULTILINE)
-        return [why for why in found if OF_ALL not in why]
+        return [why for why in found if not why.startswith(OF_ALL)]
 
     def without(self, machine, parts, part, arguments):
         """The program without that clause, and why places of it wait."""
