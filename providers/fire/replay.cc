@@ -27,14 +27,8 @@ Replay::Replay(vmm::Mailboxes& shim, vmm::RecordRings& rings, TrapDispatcher& di
       rings_(rings),
       dispatcher_(dispatcher),
       clock_(clock),
-      queues_(rings.size()),
-      taken_(kAtOnce),
-      taken_runs_(kAtOnce) {
-  for (Queue& queue : queues_) {
-    queue.recorded.resize(rings.capacity());
-    queue.runs.resize(rings.capacity() * rings.run_bytes());
-    queue.quiet = host_tsc();  // the shim is not active yet
-  }
+      queues_(rings.size(), Queue(rings)) {
+  for (Queue& queue : queues_) queue.quiet = host_tsc();  // the shim is not active yet
   held_.reserve(rings.size() + 1);
 }
 
@@ -71,21 +65,22 @@ void Replay::note_drops(std::uint64_t looked) {
 
 void Replay::take(std::size_t ring, std::uint64_t looked) {
   Queue& queue = queues_[ring];
-  const std::size_t capacity = queue.recorded.size();
+  const std::size_t capacity = queue.traps.size();
   while (rings_.waiting(ring) != 0 && queue.count < capacity) {
-    const std::size_t room = std::min(kAtOnce, capacity - queue.count);
-    for (std::size_t n = 0; n < room; ++n) {
-      const std::size_t place = (queue.first + queue.count + n) % capacity;
-      taken_runs_[n] = queue.runs.data() + place * rings_.run_bytes();
-    }
-    const std::size_t taken = rings_.take(ring, std::span(taken_).first(room), taken_runs_);
+    const std::size_t place = (queue.first + queue.count) % capacity;
+    const std::size_t room = std::min({kAtOnce, capacity - queue.count, capacity - place});
+    const auto traps = std::span(queue.traps).subspan(place, room);
+    const auto runs =
+        std::span(queue.runs).subspan(place * rings_.run_bytes(), room * rings_.run_bytes());
+    const std::size_t taken = rings_.take(ring, traps, runs);
     for (std::size_t n = 0; n < taken; ++n) {
-      const std::uint64_t tsc = taken_[n].tsc;
+      const std::uint64_t tsc = traps[n].tsc;
       const std::uint64_t time = clock_.recorded_time(tsc, queue.quiet, looked);
       queue.last_time = clock_.after(queue.last_time, tsc - queue.last_tsc, time);
       queue.last_tsc = tsc;
-      queue.recorded[(queue.first + queue.count++) % capacity] = {taken_[n], queue.last_time};
+      queue.times[place + n] = queue.last_time;
     }
+    queue.count += taken;
     if (taken == 0 && rings_.waiting(ring) != 0) return;  // it cannot be read any more
   }
 }
@@ -127,13 +122,20 @@ bool Replay::is_fetched(const Recorded& recorded) const {
   return true;
 }
 
+/// The first one has fired.
+void Replay::Queue::pop() {
+  if (++first == traps.size()) first = 0;
+  --count;
+  owed -= std::min<std::size_t>(owed, 1);
+}
+
 /// Whose first record comes first; null where all are empty.
 Replay::Queue* Replay::next() {
   Queue* found = nullptr;
   std::uint64_t earliest = 0;
   for (Queue& queue : queues_) {
     if (queue.count == 0) continue;
-    const std::uint64_t tsc = queue.recorded[queue.first].trap.tsc;
+    const std::uint64_t tsc = queue.traps[queue.first].tsc;
     if (found != nullptr && tsc >= earliest) continue;
     earliest = tsc;
     found = &queue;
@@ -149,14 +151,12 @@ void Replay::fire_while(Wanted wanted) {
       beat_ = now;
       shim_.heartbeat();
     }
-    const Recorded& recorded = queue->recorded[queue->first];
+    const Recorded recorded = queue->front();
     if (!wanted(recorded)) return;
     if (recorded.trap.tsc < fired_) late_.fetch_add(1, std::memory_order_relaxed);
     fired_ = recorded.trap.tsc;
     dispatcher_.replay(recorded.trap, recorded.time, now);
-    queue->first = (queue->first + 1) % queue->recorded.size();
-    --queue->count;
-    queue->owed -= std::min<std::size_t>(queue->owed, 1);
+    queue->pop();
   }
 }
 

@@ -71,14 +71,22 @@ class Replay final : public vmm::TrapSink {
 
  private:
   struct Recorded {
-    vmm::Trap trap;
+    const vmm::Trap& trap;
     std::uint64_t time = 0;
   };
   /// Records that were copied of a ring and have not fired yet: `count` from `first` on, round and
   /// round.
   struct Queue {
-    std::vector<Recorded> recorded;
-    std::vector<std::byte> runs;  // what the records copied, by their places in `recorded`
+    explicit Queue(const vmm::RecordRings& rings)
+        : traps(rings.capacity()),
+          times(rings.capacity()),
+          runs(rings.capacity() * rings.run_bytes()) {}
+    Recorded front() const { return {traps[first], times[first]}; }
+    void pop();
+
+    std::vector<vmm::Trap> traps;
+    std::vector<std::uint64_t> times;  // of traps
+    std::vector<std::byte> runs;       // what the traps' records copied
     std::size_t first = 0, count = 0;
     std::size_t owed = 0;  // how many are to fire in any case, of these and of those in the ring
     std::uint64_t last_time = 0, last_tsc = 0;  // of the last one that was copied
@@ -111,8 +119,6 @@ class Replay final : public vmm::TrapSink {
   GuestClock& clock_;
   BriefLock lock_;  // for all that follows
   std::vector<Queue> queues_;
-  std::vector<vmm::Trap> taken_;
-  std::vector<std::byte*> taken_runs_;  // where the runs of each go
   // Of the last look.
   std::uint64_t horizon_ = 0;  // no trap that comes later is before this time, but in those:
   std::vector<Held> held_;

@@ -27,27 +27,30 @@ Registers registers_of(const shim_record& record) {
   return out;
 }
 
-/// A record's bytes up to its runs.
-shim_record copy_of(std::span<const std::byte> record, const FetchList& list) {
-  shim_record copy{};
-  std::memcpy(&copy, record.data(), list.runs_at());
-  return copy;
+std::optional<TrappedTask::Ids> ids_of(std::span<const std::byte> record, const FetchList& list) {
+  if (!list.copies().ids) return std::nullopt;
+  return task_ids(load_at<std::uint32_t>(record, SHIM_RECORD_PID),
+                  load_at<std::uint32_t>(record, SHIM_RECORD_TGID),
+                  load_at<std::uint64_t>(record, SHIM_RECORD_START_TIME));
 }
 
-/// Without runs. In a trap of ours GS is the per-cpu base, as in all of kernel mode.
-Trap trap_of(const shim_record& record, const FetchList& list, std::size_t ring) {
-  std::optional<TrappedTask::Ids> ids;
-  if (list.copies().ids) ids = task_ids(record.pid, record.tgid, record.start_time);
-  Trap trap{GuestVirt(record.address),
-            record.tsc,
-            GuestVirt(list.copies_percpu() ? record.percpu : 0),
-            Registers(),
-            trapped_task(record.task, record.comm, ids),
-            static_cast<std::uint32_t>(ring / 2)};
-  if (list.copies().registers) trap.registers = registers_of(record);
-  trap.registers.rip = record.address;
-  trap.registers.gs_base = trap.percpu_base.raw();
-  return trap;
+/// A copied record, without its runs. In a trap of ours GS is the per-cpu base, as in all of kernel
+/// mode. Only what the list has is looked at: this is most of the host's work for a short record.
+void read_record(std::span<const std::byte> record, const FetchList& list, std::size_t ring,
+                 Trap& out) {
+  const auto word = [record](std::size_t at) { return load_at<std::uint64_t>(record, at); };
+  out.address = GuestVirt(word(SHIM_RECORD_ADDRESS));
+  out.tsc = word(SHIM_RECORD_TSC);
+  out.percpu_base = GuestVirt(list.copies_percpu() ? word(SHIM_RECORD_PERCPU) : 0);
+  const std::array comm{word(SHIM_RECORD_COMM), word(SHIM_RECORD_COMM + 8)};
+  out.task = trapped_task(word(SHIM_RECORD_TASK), comm, ids_of(record, list));
+  out.cpu = static_cast<std::uint32_t>(ring / 2);
+  out.registers =
+      list.copies().registers ? registers_of(load_at<shim_record>(record, 0)) : Registers();
+  out.registers.rip = out.address.raw();
+  out.registers.gs_base = out.percpu_base.raw();
+  out.list = nullptr;
+  out.runs = {};
 }
 
 }  // namespace
@@ -152,8 +155,7 @@ std::uint64_t RecordRings::dropped() const {
   return sum;
 }
 
-std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
-                              std::span<std::byte* const> runs) {
+std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out, std::span<std::byte> runs) {
   Ring& one = rings_[ring];
   const std::size_t at_once = records_.size() / record_bytes();
   std::size_t taken = 0;
@@ -174,8 +176,10 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out,
       // The guest may name any trap point, also one that waits.
       if (head == one.tail + n && number && has_room_for(*number)) {
         const FetchList& list = lists_[*number];
-        out[taken] = trap_of(copy_of(record, list), list, ring);
-        if (list.copies_memory()) keep_runs(out[taken], list, record, runs[taken]);
+        read_record(record, list, ring, out[taken]);
+        if (list.copies_memory()) {
+          keep_runs(out[taken], list, record, runs.subspan(taken * run_bytes()).data());
+        }
         ++taken;
       } else {
         reject(1);

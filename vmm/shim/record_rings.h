@@ -71,8 +71,9 @@ class RecordRings {
   }
   /// Copies the next ones of them, as many as `out` takes, and lets the guest write over them.
   /// Returns how many there were; those that are no traps of ours are left out. `runs`: room for
-  /// the runs of each, of run_bytes(), which its Trap will name; not needed without lists.
-  std::size_t take(std::size_t ring, std::span<Trap> out, std::span<std::byte* const> runs = {});
+  /// the runs of each, of run_bytes() one after the other, which its Trap will name; not needed
+  /// without lists.
+  std::size_t take(std::size_t ring, std::span<Trap> out, std::span<std::byte> runs = {});
 
   /// On any thread: whether a CPU writes a record now.
   bool is_any_busy() const;

@@ -236,8 +236,7 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
   EXPECT_LT(rings_.capacity(), capacity_);
   expect_told();
   for (const std::size_t ring : {0u, 3u}) {
-    std::vector<std::vector<std::byte>> room(3, std::vector<std::byte>(rings_.run_bytes()));
-    const std::array<std::byte*, 3> runs{room[0].data(), room[1].data(), room[2].data()};
+    std::vector<std::byte> runs(3 * rings_.run_bytes());
     for (std::uint64_t n = 0; n < plain_.capacity(ring) + 1; ++n) {
       plain_.record(ring, record_of(2 * n, n % 2 == 0 ? kThirdText : kText),
                     run_of(0x1000, {n}, 40));
@@ -248,7 +247,7 @@ TEST_P(Rings, HaveLargerRecordsWhereListsCopyMemory) {
       if (out[0].list == nullptr) continue;
       EXPECT_EQ(*out[0].list, list);
       ASSERT_EQ(out[0].runs.size(), run_bytes);
-      EXPECT_EQ(out[0].runs.data(), room[0].data());
+      EXPECT_EQ(out[0].runs.data(), runs.data());
       EXPECT_TRUE(std::ranges::equal(out[0].runs, run_of(0x1000, {n}, 40)));
     }
   }
@@ -277,8 +276,7 @@ TEST_P(Rings, HaveTheSmallestRecordsWhereNoListCopiesRegisters) {
     record.address = at.raw();
     plain_.record_without_registers(0, record, at == kText ? std::span<const std::byte>() : run);
   }
-  std::vector<std::byte> room(rings_.run_bytes());
-  const std::array<std::byte*, 2> runs{nullptr, room.data()};
+  std::vector<std::byte> runs(2 * rings_.run_bytes());
   ASSERT_TRUE(rings_.look());
   std::array<Trap, 2> out;
   ASSERT_EQ(rings_.take(0, out, runs), 2u);
