@@ -510,6 +510,17 @@ class RecordingShim : public ShimCode {
     munmap(number_, 4096);
     ShimCode::TearDown();
   }
+  /// One trap that waits instead of being recorded, and is answered.
+  void expect_trap_in_mailbox() {
+    trap_with([&] {
+      wait_until_raised(0);
+      EXPECT_EQ(ring(2).busy, 0u);
+      EXPECT_EQ(head(0).address, kAddress);
+      answer(0);
+    });
+    expect_resumed();
+    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+  }
   /// The first one of CPU n / 2, or its nested one.
   volatile shim_ring_words& ring(unsigned n) {
     return reinterpret_cast<volatile shim_ring_words*>(region_ + kRings)[n];
@@ -721,14 +732,7 @@ TEST_F(RecordingShim, WhereAFullRingWaitsTheTrapTakesAMailbox) {
   control().full_waits = 1;
   for (const bool jumps : {false, true}) {
     if (jumps) come_by_jump(kAddress);
-    trap_with([&] {
-      wait_until_raised(0);
-      EXPECT_EQ(ring(2).busy, 0u);
-      EXPECT_EQ(head(0).address, kAddress);
-      answer(0);
-    });
-    expect_resumed();
-    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+    expect_trap_in_mailbox();
   }
   EXPECT_EQ(ring(2).dropped, 0u);
   EXPECT_EQ(ring(2).head, kMost + 1);
@@ -1184,14 +1188,7 @@ class CheckingShim : public FetchingShim {
   void expect_waits(const std::vector<Entry>& list) {
     set_list(list);
     const std::uint64_t recorded = ring(2).head, unwanted = ring(2).unwanted;
-    trap_with([&] {
-      wait_until_raised(0);
-      EXPECT_EQ(ring(2).busy, 0u);
-      EXPECT_EQ(head(0).address, kAddress);
-      answer(0);
-    });
-    expect_resumed();
-    for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+    expect_trap_in_mailbox();
     EXPECT_EQ(ring(2).head, recorded);
     EXPECT_EQ(ring(2).unwanted, unwanted);
   }

@@ -86,6 +86,14 @@ PC = "qemu-system-x86_64 -M pc"
 MICROVM = "qemu-system-x86_64-microvm -M microvm"
 
 
+# Pipes for the monitor of a guest, which takes what is written into mon.in.
+MONITOR = """rm -f mon.in mon.out
+            mkfifo mon.in mon.out
+            setsid cat mon.out >/dev/null &
+            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
+            echo $! >mon.feeder"""
+
+
 class Attached(nested.TestCase):
     def shell(self, script, status=0):
         """The outcome of a script with the functions above."""
@@ -190,11 +198,7 @@ class Attached(nested.TestCase):
     def test_what_is_plugged_in_meanwhile_is_noticed(self):
         """A CPU: its reads are counted, its vCPU is paused like the others. Memory: it is told."""
         outcome = self.shell(f"""
-            rm -f mon.in mon.out
-            mkfifo mon.in mon.out
-            setsid cat mon.out >/dev/null &
-            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
-            echo $! >mon.feeder
+            {MONITOR}
             qemu vm debian-6.1 {PC} -smp 1,maxcpus=2,sockets=2 -m 384,slots=2,maxmem=1G \\
                 -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
             $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >before
@@ -227,11 +231,7 @@ class Attached(nested.TestCase):
         """A CPU goes, comes again and goes while the guest is traced: counts are exact, and all of ours is
         taken out each time. QEMU keeps the descriptor of its vCPU."""
         outcome = self.shell(f"""
-            rm -f mon.in mon.out
-            mkfifo mon.in mon.out
-            setsid cat mon.out >/dev/null &
-            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
-            echo $! >mon.feeder
+            {MONITOR}
             cpu() {{ echo "qemu64-x86_64-cpu,id=c$1,socket-id=$1,core-id=0,thread-id=0"; }}
             qemu vm debian-6.1 {PC} -smp 1,maxcpus=3,sockets=3 -m 384 -device $(cpu 1) -device $(cpu 2) \\
                 -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
@@ -275,11 +275,7 @@ class Attached(nested.TestCase):
     def test_a_guest_that_sleeps_records_before_and_after(self):
         """Its TSCs begin anew when it wakes up."""
         outcome = self.shell(f"""
-            rm -f mon.in mon.out
-            mkfifo mon.in mon.out
-            setsid cat mon.out >/dev/null &
-            setsid sh -c 'exec 3>mon.in; exec sleep 100000' &
-            echo $! >mon.feeder
+            {MONITOR}
             qemu vm debian-6.1 {PC} -smp 2 -m 384 -chardev pipe,id=m,path=/tmp/mon -mon chardev=m,mode=readline
             $R --attach pid:$(cat vm.pid) -qn '{BYTES}' >before
             attach trace '{COUNT} tick-1s {{ printa("<now %@d>\\n", @in); }}' -v -x record=yes --attach pid:$(cat vm.pid)

@@ -70,6 +70,9 @@ struct ShimLayout {
   std::uint64_t taken() const {
     return page_bytes == kShimSmallPage ? bytes + (directories() + 1) * kShimSmallPage : bytes;
   }
+  /// Bytes of which slots and blocks of the table lie a whole number behind its beginning.
+  std::uint64_t slot_unit() const { return std::uint64_t{1} << unit_shift; }
+  std::uint64_t block_unit() const { return slot_unit() << SHIM_BLOCK_SHIFT; }
   /// Whether slots with the same code are one. It saves room: of the kernel's functions, nine of
   /// ten begin like another one.
   bool shares_slots() const { return unit_shift == 0; }

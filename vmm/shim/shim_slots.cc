@@ -31,7 +31,7 @@ tl::unexpected<Error> ShimSlots::used_up() const {
 /// Blocks whose room is reserved may lie anywhere, the first at the next whole unit. Where somebody
 /// is inside, there is no room.
 std::uint64_t ShimSlots::room() const {
-  std::uint64_t used = slot_bytes_ + reserved_ + block_unit();
+  std::uint64_t used = slot_bytes_ + reserved_ + layout_.block_unit();
   for (const OccupiedSlots& part : occupied_) {
     used += part.end - std::min(part.end, std::max(part.begin, slot_bytes_));
   }
@@ -55,15 +55,14 @@ Result<std::uint64_t> ShimSlots::take(std::uint64_t size, std::uint64_t unit, st
 }
 
 Result<GuestVirt> ShimSlots::allocate(std::size_t size) {
-  const std::uint64_t unit = std::uint64_t{1} << layout_.unit_shift;
-  const std::uint64_t begin =
-      TRY(take(SlotHeader::kBytes + size, unit, SlotHeader::kBytes, reserved_ + block_unit()));
+  const std::uint64_t begin = TRY(take(SlotHeader::kBytes + size, layout_.slot_unit(),
+                                       SlotHeader::kBytes, reserved_ + layout_.block_unit()));
   return base_.wrapping_add(layout_.slots + begin + SlotHeader::kBytes);
 }
 
 Result<std::uint64_t> ShimSlots::allocate_block(std::size_t size, std::uint64_t reserved) {
   CHECK(reserved <= reserved_);
-  const std::uint64_t begin = TRY(take(size, block_unit(), 0, reserved_ - reserved));
+  const std::uint64_t begin = TRY(take(size, layout_.block_unit(), 0, reserved_ - reserved));
   reserved_ -= reserved;
   return layout_.slots + begin;
 }
@@ -90,7 +89,7 @@ Result<std::uint64_t> ShimSlots::allocate_words(std::size_t words) {
 bool ShimSlots::may_begin_at(std::uint64_t offset) const {
   const std::uint64_t distance = offset - layout_.slots;
   return distance >= kTableBytes + SlotHeader::kBytes && distance < slot_bytes_ &&
-         distance % (std::uint64_t{1} << layout_.unit_shift) == 0;
+         distance % layout_.slot_unit() == 0;
 }
 
 Result<void> ShimSlots::write(GuestVirt slot, std::span<const std::byte> code, SlotHeader header) {

@@ -64,13 +64,10 @@ class ShimSlots {
   Result<void> set_list(std::uint64_t slot, std::optional<std::uint8_t> list);
   /// The slot in which an offset from the header lies; empty before the first one.
   std::optional<SlotExtent> slot_at(std::uint64_t offset) const;
-  /// Up to where bytes of ours may lie, from the first slot on.
+  /// Up to where bytes of ours may lie, from the table's beginning on.
   std::uint64_t used_bytes() const;
 
  private:
-  std::uint64_t block_unit() const {
-    return std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout_.unit_shift);
-  }
   Result<std::uint64_t> take(std::uint64_t size, std::uint64_t unit, std::uint64_t before,
                              std::uint64_t kept);
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);

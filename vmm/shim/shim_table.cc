@@ -26,7 +26,7 @@ constexpr std::size_t kSmallBuckets = std::size_t{1} << 17, kLargeBuckets = std:
 
 /// As many as the entries of the largest table and their blocks have.
 constexpr std::size_t kMostLeftWords = 2 * kLargeBuckets;
-constexpr std::uint32_t kSlotBits = (1U << SHIM_ENTRY_SLOT_BITS) - 1;
+constexpr std::uint32_t kSlotUnits = (1U << SHIM_ENTRY_SLOT_BITS) - 1;
 constexpr unsigned kPagesShift = SHIM_TABLE_SHIFT - SHIM_PAGE_SHIFT;  // from pages to their part
 constexpr std::uint64_t kPagesBytes = SHIM_PAGES_WORDS * sizeof(std::uint16_t);
 
@@ -63,7 +63,7 @@ auto find_word(Words& words, GuestVirt address) {
   const std::uint32_t place = place_in_page(address);
   const auto first = words.begin() + (words.empty() ? 0 : 1);
   const auto at = std::lower_bound(first, words.end(), place);
-  return at != words.end() && (*at & ~kSlotBits) == place ? at : words.end();
+  return at != words.end() && (*at & ~kSlotUnits) == place ? at : words.end();
 }
 
 }  // namespace
@@ -76,23 +76,24 @@ ShimTable::ShimTable(ShimRegion& region, const ShimPresence& presence, ShimSlots
       layout_(layout),
       entries_(layout.shares_slots() ? kSmallBuckets : kLargeBuckets) {}
 
-ShimTable::Bucket ShimTable::first_bucket(GuestVirt address) const {
+/// The address's own bucket, or the empty one that it would get.
+ShimTable::Bucket ShimTable::bucket_for(GuestVirt address) const {
   const std::uint32_t hash = key_of(address) * kHash;
-  return static_cast<Bucket>(std::uint64_t{hash} * entries_.size() >> 32);
+  auto bucket = static_cast<Bucket>(std::uint64_t{hash} * entries_.size() >> 32);
+  while (entry(bucket) != 0 && key_of(entry(bucket)) != key_of(address)) {
+    bucket = (bucket + 1) % static_cast<Bucket>(entries_.size());
+  }  // ends: a quarter of the buckets is always empty
+  return bucket;
 }
 
 std::optional<ShimTable::Bucket> ShimTable::bucket_of(GuestVirt address) const {
   if (!has_key(address)) return std::nullopt;
-  Bucket bucket = first_bucket(address);
-  while (entry(bucket) != 0) {  // ends: a quarter of the buckets is always empty
-    if (key_of(entry(bucket)) == key_of(address)) return bucket;
-    bucket = (bucket + 1) % static_cast<Bucket>(entries_.size());
-  }
-  return std::nullopt;
+  const Bucket bucket = bucket_for(address);
+  return entry(bucket) == 0 ? std::nullopt : std::optional(bucket);
 }
 
 Result<void> ShimTable::insert(GuestVirt address, std::uint64_t slot_offset) {
-  CHECK((slot_offset - layout_.slots) % (1U << layout_.unit_shift) == 0);
+  CHECK((slot_offset - layout_.slots) % layout_.slot_unit() == 0);
   const std::uint64_t fresh = key_of(address) | slot_offset << kSlotShift;
   if (presence_.state() != ShimState::There) return region_gone();
   if (const auto known = bucket_of(address)) {
@@ -108,9 +109,7 @@ Result<void> ShimTable::insert(GuestVirt address, std::uint64_t slot_offset) {
                                               count_));
   }
   TRY(reserve(address));
-  Bucket bucket = first_bucket(address);
-  while (entry(bucket) != 0) bucket = (bucket + 1) % static_cast<Bucket>(entries_.size());
-  entries_[bucket].store(fresh, std::memory_order_release);
+  entries_[bucket_for(address)].store(fresh, std::memory_order_release);
   ++count_;
   return {};
 }
@@ -132,13 +131,11 @@ Result<void> ShimTable::set_recording(std::span<const GuestVirt> addresses, std:
 
 /// Whole units: so that another one may follow.
 std::uint64_t ShimTable::size_of(std::size_t entries) const {
-  const std::uint64_t unit = std::uint64_t{1} << (SHIM_BLOCK_SHIFT + layout_.unit_shift);
-  return round_up(sizeof(std::uint32_t) * (1 + entries), unit);
+  return round_up(sizeof(std::uint32_t) * (1 + entries), layout_.block_unit());
 }
 
 std::uint16_t ShimTable::units_to(std::uint64_t offset) const {
-  return static_cast<std::uint16_t>((offset - layout_.slots) >>
-                                    (SHIM_BLOCK_SHIFT + layout_.unit_shift));
+  return static_cast<std::uint16_t>((offset - layout_.slots) / layout_.block_unit());
 }
 
 /// Room for a block that has this address, too. So enabling fails for want of room only where a
@@ -165,7 +162,7 @@ bool ShimTable::is_enabled(GuestVirt address) const {
   const auto page = pages_.find(page_of(address));
   if (page == pages_.end()) return false;
   const auto word = find_word(page->second.words, address);
-  return word != page->second.words.end() && (*word & kSlotBits) != 0;
+  return word != page->second.words.end() && (*word & kSlotUnits) != 0;
 }
 
 /// The words of a page's block with these addresses, sorted ones that lie there, enabled.
@@ -177,7 +174,7 @@ ShimTable::Words ShimTable::words_with(const Page& page,
     added.push_back(place_in_page(address) |
                     static_cast<std::uint32_t>(slot >> layout_.unit_shift));
   }
-  const auto place = [](std::uint32_t word) { return word & ~kSlotBits; };
+  const auto place = [](std::uint32_t word) { return word & ~kSlotUnits; };
   const std::span<const std::uint32_t> before =
       page.words.empty() ? std::span<const std::uint32_t>()
                          : std::span<const std::uint32_t>(page.words).subspan(1);
@@ -336,7 +333,7 @@ void ShimTable::disable(GuestVirt address) {
   const std::size_t size = std::min<std::size_t>(2, page.words.size() - first);
   std::uint64_t before = 0, after = 0;
   std::memcpy(&before, &page.words[first], sizeof(std::uint32_t) * size);
-  *word &= ~kSlotBits;
+  *word &= ~kSlotUnits;
   std::memcpy(&after, &page.words[first], sizeof(std::uint32_t) * size);
   region_.replace(page.block + sizeof(std::uint32_t) * first, before, after);
 }
@@ -382,7 +379,7 @@ void read_block(const GuestMemory& memory, const ShimLayout& layout, std::uint64
   left -= 1 + count[0];
   for (const std::uint32_t word :
        read_words<std::uint32_t>(memory, layout, at + sizeof(std::uint32_t), count[0])) {
-    const std::uint64_t distance = std::uint64_t{word & kSlotBits} << layout.unit_shift;
+    const std::uint64_t distance = std::uint64_t{word & kSlotUnits} << layout.unit_shift;
     if (distance >= layout.slots_bytes) continue;
     const GuestVirt address = page.wrapping_add(word >> SHIM_ENTRY_SLOT_BITS);
     if (!ShimTable::has_key(address)) continue;
@@ -393,9 +390,8 @@ void read_block(const GuestMemory& memory, const ShimLayout& layout, std::uint64
 }  // namespace
 
 std::vector<LeftEntry> read_table(const GuestMemory& memory, const ShimLayout& layout) {
-  const unsigned shift = SHIM_BLOCK_SHIFT + layout.unit_shift;
   const auto place = [&](std::uint16_t units) {
-    return layout.slots + (std::uint64_t{units} << shift);
+    return layout.slots + units * layout.block_unit();
   };
   std::vector<LeftEntry> found;
   const auto top = read_words<std::uint16_t>(memory, layout, layout.slots, SHIM_TABLE_WORDS);

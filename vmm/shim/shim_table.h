@@ -72,7 +72,7 @@ class ShimTable {
     PageBlocks blocks{};
   };
 
-  Bucket first_bucket(GuestVirt address) const;
+  Bucket bucket_for(GuestVirt address) const;
   std::optional<Bucket> bucket_of(GuestVirt address) const;
   Result<void> reserve(GuestVirt address);
   bool is_enabled(GuestVirt address) const;
