@@ -1,8 +1,8 @@
 // The table by which the shim finds a trap point's slot (guest-shim/mailbox_abi.h). The host keeps
 // its own copy of the table and never trusts the shared one. The copy holds each entry as it is
-// while it is enabled. The guest sees an entry once it has been enabled. At any moment at which we
-// may die, the shared table leads to all entries that are enabled: a block is never changed but for
-// single entries, and a page that gets more of them has a new block.
+// while it is enabled. The guest sees an entry once it has been enabled. Whenever we die, the
+// shared table still leads to all entries that are enabled. For that, a block only ever has single
+// entries changed, and a page that gets more entries gets a new block.
 // Used by Shim and its parts. Does not: write int3s, or know more of a slot than its offset.
 // Threads: knows(), list_at() and trap_point_in() on any; all else by one at a time, beside them.
 // Fire context: those three yes, everything else no.
