@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(22)
+#define SHIM_VERSION SHIM_U(23)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -166,6 +166,24 @@
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE /* from the header */
 #define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
+/* Trap points in the text of processes. Such text is at other addresses in each process, and the
+ * kernel may move its pages. So the guest knows a trap point by what its page holds: an int3 at
+ * this offset, and some bytes of ours, or of the text, at another one. The displaced instruction
+ * runs in the same page, in bytes between two functions, and the host writes it there.
+ *
+ * Each has a struct shim_user_point in place of a slot, with the same three bytes before it. Its
+ * address is the trap point's name, in mailboxes and records, too. They are in as many lists as
+ * there are words in a page, by the word that the int3 lies in; the low halves of the addresses of
+ * the first ones lie together (`user_points`). None is ever taken out of its list. */
+#define SHIM_USER_LIST_SHIFT 2
+#define SHIM_USER_LISTS SHIM_U(0x400)
+#define SHIM_USER_SLOT_BYTES 28
+#define SHIM_USER_NOWHERE SHIM_U(0xffff) /* as its offset: it is not used any more */
+/* The segments of a process of 64 bits (__USER_CS, __USER_DS; arch/x86/include/asm/segment.h).
+ * A trap point of any other is none of ours. */
+#define SHIM_USER_CS 0x33
+#define SHIM_USER_SS 0x2b
+
 /* An entry in the list of faults: three words among the slots, written by the host. */
 #define SHIM_FAULT_NEXT 0   /* address of the next entry; 0: this is the last */
 #define SHIM_FAULT_SLOT 8   /* address of an instruction in a slot */
@@ -201,7 +219,14 @@
 #define SHIM_HEADER_START_TIME 136
 #define SHIM_HEADER_FULL_LIST 144
 #define SHIM_HEADER_LEAST_LIST 152
+#define SHIM_HEADER_USER_POINTS 184 /* the only word that changes while the shim is there */
 #define SHIM_HEADER_SIZE 192
+#define SHIM_USER_NEXT 0
+#define SHIM_USER_OFFSET 4
+#define SHIM_USER_CODE 6
+#define SHIM_USER_DISTANCE 8
+#define SHIM_USER_MASK 16
+#define SHIM_USER_BYTES 24
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_TIMEOUT 16
@@ -335,7 +360,26 @@ struct shim_header {
   struct shim_list full_list;  /* host: number 0 */
   struct shim_list least_list; /* host: of numbers that no trap point has; copies nothing */
   uint32_t trap_points;        /* host: for how many the parts were measured; 0: as many as fit */
-  uint32_t unused[7];
+  uint32_t unused[5];
+  uint64_t user_points; /* host: address of the first words of the lists of struct shim_user_point;
+                           0: there are none, and no trap of a process is ours */
+};
+
+/* A trap point in the text of processes, host-written. */
+struct shim_user_point {
+  uint32_t next;    /* low half of the address of the next one in its list; 0: this is the last */
+  uint16_t offset;  /* of the int3 in its page, or SHIM_USER_NOWHERE */
+  uint16_t code;    /* offset in the page of 8 bytes that tell whether it is ours */
+  int32_t distance; /* from the int3 to where the process goes on */
+  uint32_t unused;
+  uint64_t mask;  /* of these bytes */
+  uint64_t bytes; /* as they are, masked */
+  /* For the host: where it stands, and what to put back. */
+  uint64_t inode; /* address of the file's struct inode */
+  uint64_t page;  /* which page of the file */
+  uint16_t slot;  /* offset in the page of what the host has written for the instruction */
+  uint16_t slot_bytes;
+  uint8_t before[SHIM_USER_SLOT_BYTES]; /* what stood there */
 };
 
 /* Guest-physical addresses from `begin` on, below `end`. */
@@ -423,7 +467,7 @@ struct shim_head {
   uint64_t percpu;   /* per-cpu base of the trapping CPU */
   uint64_t cr3;
   uint64_t rflags;
-  uint64_t segments; /* cs | ss << 32 */
+  uint64_t segments; /* cs | ss << 32; of a trap of a process instead the address of its int3 */
 };
 
 /* Order of shim_box::regs. */
@@ -478,7 +522,7 @@ struct shim_record {
   uint64_t start_time; /* likewise; ns since boot */
   uint64_t cr3;        /* SHIM_COPY_REGISTERS, as all that follows */
   uint64_t rflags;
-  uint32_t cs, ss;
+  uint32_t cs, ss; /* of a trap of a process instead, together, the address of its int3 */
   uint64_t regs[SHIM_REGISTERS]; /* by enum shim_register; values before the trap */
 };
 
@@ -511,6 +555,15 @@ static_assert(offsetof(struct shim_header, current) == SHIM_HEADER_CURRENT, "shi
 static_assert(offsetof(struct shim_header, comm) == SHIM_HEADER_COMM, "shim.S reads it");
 static_assert(offsetof(struct shim_header, pid) == SHIM_HEADER_PID, "shim.S reads it");
 static_assert(offsetof(struct shim_header, tgid) == SHIM_HEADER_TGID, "shim.S reads it");
+static_assert(offsetof(struct shim_header, user_points) == SHIM_HEADER_USER_POINTS,
+              "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, next) == SHIM_USER_NEXT, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, offset) == SHIM_USER_OFFSET, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, code) == SHIM_USER_CODE, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, distance) == SHIM_USER_DISTANCE, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, mask) == SHIM_USER_MASK, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, bytes) == SHIM_USER_BYTES, "shim.S reads it");
+static_assert(SHIM_USER_LISTS << SHIM_USER_LIST_SHIFT == SHIM_PAGE, "each offset has a list");
 static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,
               "shim.S reads it");

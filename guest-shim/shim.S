@@ -38,6 +38,14 @@
 #define BARE_RSP 48
 #define BARE_MARK 2
 
+/* While we have the frame of a process's trap, the lowest byte of its cs is this mark, and the way
+ * back is not 0. The kernel's cs has neither of the mark's bits that are asked for, and BARE_MARK is
+ * none of it. */
+#define USER_MARK 0x31
+#define IS_USER 1
+/* Bytes that finding its trap point saves, below the four registers. */
+#define USER_SAVED 40
+
 /* Looks at the mailbox before the wait asks for the time: a PAUSE leaves the translator under TCG
  * and RDTSC is slow everywhere, while an answer comes within a microsecond as a rule. */
 #define EAGER_LOOKS 2000
@@ -199,8 +207,8 @@ waiting_jump:
   .globl shim_entry
 shim_entry:
   endbr64
-  testb $3, 8(%rsp) /* cs: user mode has its own GS and is never ours */
-  jnz pass_on
+  testb $3, 8(%rsp) /* cs */
+  jnz from_user
   save_registers
   movl $0, FRAME_WAY_BACK(%rsp)
 
@@ -323,6 +331,14 @@ claim:
   mov %eax, SHIM_HEAD_SEGMENTS(%rbx)
   mov %ss, %eax
   mov %eax, SHIM_HEAD_SEGMENTS + 4(%rbx)
+  testb $IS_USER, FRAME_CS(%rsp)
+  jz place_known
+  mov SHIM_HEAD_ADDRESS(%rbx), %rdx
+  movslq SHIM_USER_DISTANCE(%rdx), %rdx
+  mov FRAME_RIP(%rsp), %rax
+  sub %rdx, %rax
+  mov %rax, SHIM_HEAD_SEGMENTS(%rbx)
+place_known:
   find_box %rdx
   mov SAVED_RAX(%rsp), %rax
   mov %rax, SHIM_BOXES + 8 * 0(%rdx)
@@ -456,6 +472,8 @@ resume:
   /* Onto the stack that trapped. If the frame lies right below it, the frame and the saved registers
    * move down by a word. */
 put_way_back:
+  testb $IS_USER, FRAME_CS(%rsp)
+  jnz return_to_user
   movslq FRAME_WAY_BACK(%rsp), %rax
   movl $0, FRAME_WAY_BACK(%rsp)
   mov FRAME_RSP(%rsp), %rcx
@@ -564,19 +582,29 @@ ids_copied:
   jnz flags_of_jump
   mov 8 + FRAME_RFLAGS(%rsp), %rax
   mov 8 + FRAME_RSP(%rsp), %rdx
-  jmp flags_found
+  testb $IS_USER, 8 + FRAME_CS(%rsp)
+  jz flags_found
+  mov %rax, SHIM_RECORD_RFLAGS(%rbx)
+  mov %rdx, SHIM_RECORD_REGS + 8 * 4(%rbx)
+  mov SHIM_RECORD_ADDRESS(%rbx), %rdx
+  movslq SHIM_USER_DISTANCE(%rdx), %rdx
+  mov 8 + FRAME_RIP(%rsp), %rax
+  sub %rdx, %rax
+  mov %rax, SHIM_RECORD_CS(%rbx)
+  jmp segments_known
 flags_of_jump:
   mov 8 + BARE_RFLAGS(%rsp), %rax
   lea 8 + BARE_RSP(%rsp), %rdx
 flags_found:
   mov %rax, SHIM_RECORD_RFLAGS(%rbx)
   mov %rdx, SHIM_RECORD_REGS + 8 * 4(%rbx)
-  mov %cr3, %rax
-  mov %rax, SHIM_RECORD_CR3(%rbx)
   mov %cs, %eax /* kernel mode has one cs, and an int3 in it leaves ss alone */
   mov %eax, SHIM_RECORD_CS(%rbx)
   mov %ss, %eax
   mov %eax, SHIM_RECORD_SS(%rbx)
+segments_known:
+  mov %cr3, %rax
+  mov %rax, SHIM_RECORD_CR3(%rbx)
   mov 8 + SAVED_RAX(%rsp), %rax
   mov %rax, SHIM_RECORD_REGS + 8 * 0(%rbx)
   mov 8 + SAVED_RCX(%rsp), %rax
@@ -818,7 +846,7 @@ leaf:
   ret
 
   /* Makes of the guest-physical address in rdx the one in the direct map; the carry flag: it is not
-   * in RAM. */
+   * in RAM, and r12d is -1, which nothing else leaves there. */
 find_frame:
   mov SHIM_FETCH_RAM_COUNT(%r8), %r12d
   lea SHIM_FETCH_RAM(%r8), %r13
@@ -826,7 +854,7 @@ next_range:
   dec %r12d
   js not_found
   cmp (%r13), %rdx
-  jb not_found
+  jb not_in_ram
   cmp 8(%r13), %rdx
   jb frame_found
   add $16, %r13
@@ -835,6 +863,8 @@ frame_found:
   add SHIM_FETCH_DIRECT_MAP(%r8), %rdx
   clc
   ret
+not_in_ram:
+  mov $-1, %r12d
 not_found:
   stc
   ret
@@ -884,5 +914,96 @@ foreign:
   restore_registers
 pass_on:
   jmp *shim_base + SHIM_HEADER_ORIGINAL(%rip)
+
+  /* A process's. It comes with its own GS, and is found by what its page holds (mailbox_abi.h).
+   * rsi: the int3's address, rax: its page in the direct map, edi: its offset there, rbx: struct
+   * shim_user_point. Interrupts are off, so no CPU frees the page tables that we read (as
+   * gup_fast in the kernel). */
+from_user:
+  cmpl $0, shim_base + SHIM_HEADER_USER_POINTS(%rip)
+  je pass_on
+  cmpq $SHIM_USER_CS, 8(%rsp)
+  jne pass_on
+  cmpq $SHIM_USER_SS, 32(%rsp)
+  jne pass_on
+  swapgs
+  lfence /* nothing is looked up by the process's GS, not even by guess */
+  save_registers
+  movb $USER_MARK, FRAME_CS(%rsp)
+  push %rsi
+  push %rdi
+  push %r8
+  push %r12
+  push %r13
+  mov USER_SAVED + FRAME_RIP(%rsp), %rsi
+  dec %rsi
+  mov %rsi, %rax
+  lea shim_base + SHIM_FETCH_AT(%rip), %r8
+  mov %cr3, %rdx
+  call walk
+  jc no_page
+  and $-SHIM_PAGE, %rax
+  mov %esi, %edi
+  and $(SHIM_PAGE - 1), %edi
+  mov %edi, %ecx
+  shr $SHIM_USER_LIST_SHIFT, %ecx
+  mov shim_base + SHIM_HEADER_USER_POINTS(%rip), %rdx
+  lea (%rdx,%rcx,4), %rbx
+next_user_point:
+  movslq (%rbx), %rbx /* SHIM_USER_NEXT */
+  test %rbx, %rbx
+  jz no_user_point
+  cmp SHIM_USER_OFFSET(%rbx), %di
+  jne next_user_point
+  movzwl SHIM_USER_CODE(%rbx), %ecx
+  mov (%rax,%rcx), %rdx
+  and SHIM_USER_MASK(%rbx), %rdx
+  cmp SHIM_USER_BYTES(%rbx), %rdx
+  jne next_user_point
+  movslq SHIM_USER_DISTANCE(%rbx), %rax
+  add %rax, %rsi
+  call end_search
+  movl $1, FRAME_WAY_BACK(%rsp)
+  mov %rbx, %rdx
+  movzbl -SHIM_SLOT_LIST(%rdx), %eax
+  xor $SHIM_SLOT_RECORDS, %al
+  jns find_ring
+  jmp find_mailbox
+
+  /* Where no page can be read, the kernel may be moving it, and the process finds it when it tries
+   * again. Memory that is not RAM is not ours (find_frame). */
+no_page:
+  test %r12d, %r12d
+  js not_ours
+  jmp try_again
+no_user_point:
+  cmpb $0xcc, (%rax,%rdi)
+  je not_ours
+try_again: /* no int3 stands there any more */
+  call end_search
+return_to_user:
+  movl $0, FRAME_WAY_BACK(%rsp)
+  movl $SHIM_USER_CS, FRAME_CS(%rsp)
+  restore_registers
+  swapgs
+  iretq /* to segments that we know: it cannot fault */
+not_ours:
+  inc %rsi
+  call end_search
+  movb $SHIM_USER_CS, FRAME_CS(%rsp)
+  restore_registers
+  swapgs
+  jmp pass_on
+
+  /* Makes rsi the address at which the process goes on, and restores what the search used. */
+end_search:
+  pop %rcx
+  mov %rsi, USER_SAVED + FRAME_RIP(%rsp)
+  pop %r13
+  pop %r12
+  pop %r8
+  pop %rdi
+  pop %rsi
+  jmp *%rcx
 
 shim_end:

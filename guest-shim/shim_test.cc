@@ -245,12 +245,10 @@ class ShimCode : public testing::Test {
     header().this_cpu_off = address_of(&percpu_);  // GS starts at 0 in user mode
     header().data = address_of(region_ + kData);
     header().slots = address_of(region_ + kTable);
-    replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
+    if (!is_of_process()) take_for_the_kernels();
     ASSERT_EQ(replace_all({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90}), 2u);
-    replace({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90});
-    // Bit 1 of cs is set in user mode. That of the second byte is not, and of the flags it is IF.
-    ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 40, 2}, {0xf6, 0x44, 0x24, 41, 2}), 2u);
-    ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 48, 2}, {0xf6, 0x44, 0x24, 49, 2}), 1u);
+    ASSERT_EQ(replace_all({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90}), 2u);
+    ASSERT_EQ(replace_all({0x0f, 0x01, 0xf8}, {0x0f, 0x1f, 0x00}), 3u);
     replace({0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xcc});
     rings = {};
     add_entry(kAddress);
@@ -262,6 +260,17 @@ class ShimCode : public testing::Test {
     shim_test_entry = address_of(region_) + header().entry;
   }
   void TearDown() override { munmap(region_, kRegion); }
+  virtual bool is_of_process() const { return false; }
+  /// Our own traps as if they were in kernel mode.
+  void take_for_the_kernels() {
+    replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
+    // Bits 0 and 1 of cs are set in user mode. Those of the second byte are not, and of the flags
+    // it is IF.
+    for (const unsigned char bit : {1, 2}) {
+      ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 40, bit}, {0xf6, 0x44, 0x24, 41, bit}), 2u);
+      ASSERT_EQ(replace_all({0xf6, 0x44, 0x24, 48, bit}, {0xf6, 0x44, 0x24, 49, bit}), 1u);
+    }
+  }
   /// Without a heartbeat: so many ticks, or looks.
   void wait_for(std::uint64_t ticks, std::uint64_t looks = kForever) {
     control().timeout = ticks >> SHIM_WAIT_SHIFT | looks >> SHIM_WAIT_SHIFT << 32;
@@ -398,6 +407,17 @@ class ShimCode : public testing::Test {
     EXPECT_EQ(shim_test_where, 1u);
     for (unsigned r = 0; r < 16; ++r) EXPECT_EQ(shim_test_out[r], shim_test_in[r]) << r;
     EXPECT_EQ(shim_test_out[16], shim_test_in[16]);
+  }
+
+  void expect_at_the_kernels_own(std::uint64_t int3) {
+    EXPECT_EQ(shim_test_where, 2u);
+    for (unsigned r = 0; r < 16; ++r) {
+      const std::uint64_t frame = r == 4 ? 40 : 0;  // rsp stands at the CPU's own frame
+      EXPECT_EQ(shim_test_out[r], shim_test_in[r] - frame) << r;
+    }
+    std::uint64_t pushed_rip;
+    std::memcpy(&pushed_rip, reinterpret_cast<void*>(shim_test_out[4]), sizeof pushed_rip);
+    EXPECT_EQ(pushed_rip, int3 + 1);
   }
 
   using Entries = std::map<std::uint32_t, std::size_t>;  // slots by the address in the page
@@ -1310,6 +1330,165 @@ TEST_P(FetchingShim, WritesNoRunsWithoutAList) {
   EXPECT_EQ(written(0), ~std::uint64_t{0});
 }
 
+/// A trap in the text of a process: a page with an int3, and behind it the code of its slot, which
+/// leads to where all slots end.
+class UserShim : public FetchingShim {
+ protected:
+  static constexpr std::uint16_t kOffset = 0x123, kCode = 0x200;
+
+  bool is_of_process() const override { return true; }
+  void SetUp() override {
+    FetchingShim::SetUp();
+    void* mapped = mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    lists_ = static_cast<unsigned char*>(mapped);
+    header().user_points = address_of(lists_);
+    put_jump_to_slot_end(text_at(kCode));
+    put_jump_to_slot_end(text_at(kOffset));
+    ram_.map(kProcess, text_.address(), kUserFrame);
+    byte_of_page(kOffset) = 0xcc;
+    word_of_page(kCode) = 0x1122334455667788;
+    point_ = add_point(known_by(kCode, 0xffffffffffff, 0x334455667788));
+    set_list(SHIM_SLOT_RECORDS | kNumber);
+  }
+  void TearDown() override {
+    munmap(lists_, 2 * 4096);
+    FetchingShim::TearDown();
+  }
+  static shim_user_point known_by(std::uint16_t code, std::uint64_t mask, std::uint64_t bytes) {
+    shim_user_point point{};
+    point.offset = kOffset;
+    point.code = code;
+    point.distance = kCode - kOffset;
+    point.mask = mask;
+    point.bytes = bytes;
+    return point;
+  }
+  /// At the end of its list; returns its name.
+  std::uint64_t add_point(shim_user_point point) {
+    auto* const at = lists_ + 4096 + 128 * ++points_;
+    std::memcpy(at, &point, sizeof point);
+    auto* link = reinterpret_cast<std::uint32_t*>(lists_) + (point.offset >> SHIM_USER_LIST_SHIFT);
+    while (*link != 0) link = reinterpret_cast<std::uint32_t*>(std::uintptr_t{*link});
+    *link = static_cast<std::uint32_t>(address_of(at));
+    return address_of(at);
+  }
+  void set_list(unsigned list) {
+    reinterpret_cast<unsigned char*>(point_)[-SHIM_SLOT_LIST] = static_cast<unsigned char>(list);
+  }
+  shim_user_point& point() { return *reinterpret_cast<shim_user_point*>(point_); }
+  unsigned char* text_at(std::size_t offset) {
+    return reinterpret_cast<unsigned char*>(text_.address() + offset);
+  }
+  unsigned char& byte_of_page(std::size_t offset) {
+    return reinterpret_cast<unsigned char*>(ram_.direct_map() + kUserFrame)[offset];
+  }
+  std::uint64_t& word_of_page(std::size_t offset) { return ram_.word(kUserFrame + offset); }
+  std::uint64_t int3() const { return text_.address() + kOffset; }
+  void expect_passed_on() {
+    expect_at_the_kernels_own(int3());
+    EXPECT_EQ(ring(2).head, 0u);
+    EXPECT_EQ(head(0).head, 0u);
+  }
+
+  TrappedText text_{0x90};
+  unsigned char* lists_ = nullptr;
+  unsigned points_ = 0;
+  std::uint64_t point_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, UserShim, testing::Values(4, 5));
+
+TEST_P(UserShim, RecordsATrapOfAProcessAndGoesOnInItsPage) {
+  ram_.map_both(kKernel, kAt, kFrame);
+  const shim_load loads[] = {{kRdi, 1, 0x10}, {}};
+  std::memcpy(entries(), loads, sizeof loads);
+  trap(int3());
+  expect_resumed();
+  ASSERT_EQ(ring(2).head, 1u);
+  EXPECT_EQ(ring(2).busy, 0u);
+  expect_run(0, kAt + 0x10, {1002});
+  const auto& seen = *reinterpret_cast<const shim_record*>(records_of_two_.data());
+  EXPECT_EQ(seen.address, point_);
+  EXPECT_EQ(seen.cs | std::uint64_t{seen.ss} << 32, int3());
+  EXPECT_EQ(seen.rflags, shim_test_in[16]);
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(seen.regs[r], shim_test_in[r]) << r;
+}
+
+TEST_P(UserShim, WaitsInAMailboxWhereItDoesNotRecord) {
+  set_list(0);
+  shim_head seen{};
+  std::thread host([&] {
+    wait_until_raised(0);
+    std::memcpy(&seen, const_cast<shim_head*>(&head(0)), sizeof seen);
+    answer(0);
+  });
+  trap(int3());
+  host.join();
+  expect_resumed();
+  EXPECT_EQ(seen.address, point_);
+  EXPECT_EQ(seen.segments, int3());
+  EXPECT_EQ(seen.percpu, percpu_);
+  for (unsigned r = 0; r < SHIM_REGISTERS; ++r) EXPECT_EQ(box(0).regs[r], shim_test_in[r]) << r;
+}
+
+TEST_P(UserShim, GoesOnInItsPageWithoutAHost) {
+  control().active = 0;
+  for (const unsigned list : {0u, SHIM_SLOT_RECORDS | kNumber}) {
+    set_list(list);
+    trap(int3());
+    expect_resumed();
+  }
+  EXPECT_EQ(ring(2).head, 0u);
+}
+
+TEST_P(UserShim, PassesOnWhatThePageDoesNotShowToBeOurs) {
+  word_of_page(kCode) ^= 1;
+  trap(int3());
+  expect_passed_on();
+  word_of_page(kCode) ^= 1;
+  point().offset = SHIM_USER_NOWHERE;
+  trap(int3());
+  expect_passed_on();
+  point().offset = kOffset;
+  header().user_points = 0;
+  trap(int3());
+  expect_passed_on();
+}
+
+TEST_P(UserShim, FindsTheOneOfSeveralAtAnOffsetThatThePageShows) {
+  point().bytes ^= 1;
+  const std::uint64_t other = add_point(known_by(kCode + 3, 0xff, 0x55));
+  add_point(point());
+  reinterpret_cast<unsigned char*>(other)[-SHIM_SLOT_LIST] = SHIM_SLOT_RECORDS;
+  trap(int3());
+  expect_resumed();
+  ASSERT_EQ(ring(2).head, 1u);
+  EXPECT_EQ(reinterpret_cast<const shim_record*>(records_of_two_.data())->address, other);
+}
+
+TEST_P(UserShim, RunsTheTextAgainWhereTheInt3IsGone) {
+  point().offset = SHIM_USER_NOWHERE;
+  byte_of_page(kOffset) = 0x55;
+  trap(int3());
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 0u);
+}
+
+TEST_P(UserShim, TriesAgainWhereThePageIsBeingMoved) {
+  ram_.entry(kProcess, text_.address(), 12) = 0;
+  trap(int3());
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 0u);
+}
+
+TEST_P(UserShim, PassesOnWhereThePageIsNotRam) {
+  ram_.map(kProcess, text_.address(), GuestRam::kBytes / 2 + 0x1000);
+  trap(int3());
+  expect_passed_on();
+}
+
 TEST_F(ShimCode, ReadsNothingOfATaskThatIsNone) {
   shim_box seen{};
   const auto look = [&] {
@@ -1377,15 +1556,7 @@ TEST_F(ShimCode, LetsAJumpGoOnAloneAsItLetsAnInt3) {
 TEST_F(ShimCode, PassesForeignBreakpointsOnUndisturbed) {
   for (const std::uint64_t address : {kAddress + 1, kAddress + (std::uint64_t{1} << 32)}) {
     trap(address);
-
-    EXPECT_EQ(shim_test_where, 2u);
-    for (unsigned r = 0; r < 16; ++r) {
-      const std::uint64_t frame = r == 4 ? 40 : 0;  // rsp stands at the CPU's own frame
-      EXPECT_EQ(shim_test_out[r], shim_test_in[r] - frame) << r;
-    }
-    std::uint64_t pushed_rip;
-    std::memcpy(&pushed_rip, reinterpret_cast<void*>(shim_test_out[4]), sizeof pushed_rip);
-    EXPECT_EQ(pushed_rip, address + 1);
+    expect_at_the_kernels_own(address);
   }
   EXPECT_EQ(control().foreign, 2u);
 }

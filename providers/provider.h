@@ -54,6 +54,10 @@ class Provider {
 
   virtual ~Provider() = default;
   std::string_view name() const { return name_; }
+  /// Whether probes have this provider's name: those of `pid` are called pid1, pid2...
+  virtual bool has_name(std::string_view provider) const { return provider == name_; }
+  /// Whether a pattern that is not empty may be for its probes.
+  virtual bool may_match(std::string_view pattern) const { return dif::glob_match(pattern, name_); }
   /// A promise for all probes of this provider (Dynamic Tracing Guide, "Stability" of each
   /// provider).
   const dif::ProviderAttributes& attributes() const { return attributes_; }

@@ -33,7 +33,7 @@ dif::ProviderAttributes nothing_promised() {
 
 /// An empty field matches anything, so only a filled one can rule a whole provider out.
 bool may_match(const dif::ProbeDescription& pattern, const Provider& provider) {
-  return pattern.provider.empty() || dif::glob_match(pattern.provider, provider.name());
+  return pattern.provider.empty() || provider.may_match(pattern.provider);
 }
 
 /// Providers of dtrace's that are not here, and what to use: a user who names one is told.
@@ -112,7 +112,7 @@ dif::ProviderAttributes Registry::attributes(const Probe& probe) {
 
 bool Registry::has(std::string_view name) const {
   return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return entry.provider->name() == name; });
+                     [&](const Entry& entry) { return entry.provider->has_name(name); });
 }
 
 Result<void> Registry::enable(const Probe& probe) {

@@ -14,6 +14,7 @@
 #include "providers/trap_points/code_writes.h"
 #include "providers/trap_points/replaced_byte.h"
 #include "providers/trap_points/sites/site_examiner.h"
+#include "providers/trap_points/user_point_table.h"
 #include "vmm/arch/arch.h"
 #include "vmm/base/end_order.h"
 #include "vmm/linux/low_memory.h"
@@ -31,6 +32,7 @@ using vmm::ShimRemains;
 /// Longer than two beats of one that lives are apart.
 constexpr auto kHeartbeats = std::chrono::milliseconds(300);
 constexpr unsigned kTextTries = 2000;
+constexpr unsigned kTriesInText = 400;  // to find nobody in a displaced instruction of a process
 constexpr auto kTextWait = std::chrono::milliseconds(5);
 /// A trap that its host has not answered goes on alone after 3 s.
 constexpr LeaveTries kTriesToLeave{.anywhere = 1500, .in_slots = 20};
@@ -242,6 +244,21 @@ Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
   return others + TRY(breakpoints.restore(Which::All));
 }
 
+/// Restores the text of processes; how many breakpoints there were. A displaced instruction that
+/// somebody is inside of stays: it needs no stub.
+Result<std::size_t> restore_processes(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                      const ShimRemains& remains) {
+  UserPointTable table(machine, nullptr, kernel);
+  table.take_over(remains.user_points(machine.memory()));
+  const std::size_t armed = table.armed();
+  for (unsigned n = 0; n < kTriesInText && table.is_any_written(); ++n) {
+    if (n > 0) std::this_thread::sleep_for(kTextWait);
+    auto paused = TRY(vmm::PausedMachine::pause(machine));
+    TRY(table.disarm(paused, UserPointTable::Which::All));
+  }
+  return armed;
+}
+
 /// For remains that nobody can be in.
 Result<std::optional<std::string>> take_away(vmm::Machine& machine, const ShimRemains& remains) {
   auto paused = TRY(vmm::PausedMachine::pause(machine));
@@ -281,7 +298,8 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   if (remains->is_out_of_reach()) return take_away(machine, *remains);
   // Without it the text is restored all the same, and the stub stays.
   auto stack_check = guest_linux::StackCheck::prepare(kernel);
-  const std::size_t restored = TRY(restore(machine, kernel, *remains, stack_check));
+  const std::size_t of_processes = TRY(restore_processes(machine, kernel, *remains));
+  const std::size_t restored = of_processes + TRY(restore(machine, kernel, *remains, stack_check));
   const std::uint64_t pages = remains->extent().size / arch::kPageSize;
   const auto remove = [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); };
   const auto removed = stack_check ? remove_when_empty(machine, kernel, *stack_check,

@@ -86,6 +86,8 @@ struct Binding {
   /// On the path that all system calls share: fires for this one only. The plan says where the
   /// number is.
   std::uint32_t number = kNoNumber;
+  /// Fires in the process of this number only; 0: in all.
+  std::int32_t process = 0;
   /// Decides which traps fire; null: each does. Lives as long as the plan.
   const TrapFilter* filter = nullptr;
   /// For a binding that waits; otherwise null. It lives as long as the plan.
@@ -112,6 +114,11 @@ class ProbePoints {
   /// Makes the trap point and leads it to the binding. Probes at one address fire in the order of
   /// these calls.
   virtual Result<void> bind(const ProbeSite& site, const Binding& binding) = 0;
+  /// The same at a place in a file that processes have mapped (user_point_table.h).
+  virtual Result<void> bind_in_file(GuestVirt inode, std::uint64_t offset, const Binding& binding) {
+    (void)inode, (void)offset, (void)binding;
+    return fail(ErrorCode::Unsupported, "processes have no probes here");
+  }
   /// The text that these probes stood on is gone: they fire nowhere once those that are bound next
   /// do.
   virtual void forget(std::span<const dif::ProbeId> probes) { (void)probes; }

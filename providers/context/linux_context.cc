@@ -7,6 +7,7 @@
 
 #include "providers/context/registers.h"
 #include "vmm/linux/constants.h"
+#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {
@@ -30,7 +31,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       locks_(kernel.types()),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),
-      saved_registers_(find_saved_registers(kernel.symbols())),
+      saved_registers_(guest_linux::find_saved_registers(kernel.symbols())),
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_),
       thread_clock_(kernel, kernel_reader_, run_times) {}

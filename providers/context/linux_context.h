@@ -45,11 +45,6 @@ class UserHalfReader final : public GuestReader {
   const GuestReader& process_;
 };
 
-/// The distance from the lowest address of a task's kernel stack to the saved registers of user
-/// mode (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs, less
-/// two words where the kernel is built for FRED (since 6.9).
-std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols);
-
 /// A context uses these beside the kernel; they must outlive it.
 struct LinuxContextParts {
   const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
@@ -90,6 +85,11 @@ class LinuxContext final : public dif::GuestContext {
     if (binding_.filter == nullptr) return true;
     filter_values_ = {};
     return binding_.filter->fires(moment(), filter_values_);
+  }
+  /// Whether it is in the process of this number.
+  bool is_in(std::int32_t process) const {
+    const auto pid = known_variable(dif::ContextVariable::Pid);
+    return pid && static_cast<std::int64_t>(*pid) == process;
   }
   /// The firing is at no probe's place (a sample, an event of the host's): registers are those of
   /// any instruction, and arguments are not the guest's.
@@ -178,7 +178,7 @@ class LinuxContext final : public dif::GuestContext {
   const LinuxLocks locks_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;
-  const std::uint64_t saved_registers_;  // find_saved_registers()
+  const std::uint64_t saved_registers_;  // guest_linux::find_saved_registers()
   guest_linux::LinearMapReader kernel_reader_;
   vmm::PageTableReader process_reader_;
   mutable ThreadClock thread_clock_;

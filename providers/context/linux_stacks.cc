@@ -24,12 +24,6 @@ constexpr Fault bad_address(std::uint64_t at) {
 
 }  // namespace
 
-std::uint64_t find_saved_registers(const guest_linux::SymbolTable& symbols) {
-  const std::uint64_t size = guest_linux::kernel_stack_bytes(symbols);
-  const bool built_for_fred = symbols.find("asm_fred_entrypoint_user", "vmlinux") != nullptr;
-  return size - (built_for_fred ? 16 : 0) - sizeof(arch::SavedRegisters);
-}
-
 Result<Registers, Fault> LinuxContext::user_registers() const {
   if (registers_.in_user_mode()) return registers_;
   constexpr Fault kNone{FaultKind::IllegalOperation, 0, 0};

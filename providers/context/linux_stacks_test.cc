@@ -201,7 +201,7 @@ TEST(SavedRegisters, LieBelowTheTopOfTheStackThatThisKernelHas) {
     }
     table.add_module({"vmlinux", GuestVirt(kKernelBase), 0x1000, 0}, std::move(symbols));
     table.seal();
-    return find_saved_registers(table);
+    return guest_linux::find_saved_registers(table);
   };
 
   EXPECT_EQ(with({}), 16384u - 168);

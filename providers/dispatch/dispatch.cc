@@ -162,6 +162,7 @@ void TrapDispatcher::fire(const Binding& binding, const dif::FireRecord& record,
                           LinuxContext& context) {
   if (!arch::condition_holds(binding.condition, context.registers().rflags)) return;
   context.select(binding);
+  if (binding.process != 0 && !context.is_in(binding.process)) return;
   if (context.passes_filter()) sink_.fire(binding.probe, record, context);
 }
 

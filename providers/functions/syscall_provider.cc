@@ -29,7 +29,7 @@ KeepsArguments keeps_arguments(std::string_view call) {
 ChildRegisters::ChildRegisters(const PtRegsLayout& layout, const guest_linux::Kernel& kernel)
     : layout_(layout),
       stack_bytes_(guest_linux::kernel_stack_bytes(kernel.symbols())),
-      saved_at_(find_saved_registers(kernel.symbols())),
+      saved_at_(guest_linux::find_saved_registers(kernel.symbols())),
       task_stack_(kernel.layout().task_stack) {}
 
 Result<std::uint64_t, Fault> ChildRegisters::argument(unsigned n, const ArgumentMoment& at) const {
@@ -156,7 +156,7 @@ Result<std::vector<BoundSite>> SyscallProvider::exits_in_child(const SystemCall&
 
 SyscallProvider::ReturnPlans SyscallProvider::return_plans(const ArgumentPlan& plan) const {
   ArgumentPlan keeps = plan;
-  const std::uint64_t registers = find_saved_registers(kernel_.symbols());
+  const std::uint64_t registers = guest_linux::find_saved_registers(kernel_.symbols());
   for (std::size_t n = 0; n < layout_.arguments.size(); ++n) {
     keeps.kept.on_stack[n] = static_cast<std::uint32_t>(registers + layout_.arguments[n]);
   }

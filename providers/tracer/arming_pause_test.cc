@@ -53,7 +53,8 @@ class ArmingPause : public TrapPoints {
 
   LookedAtShim shim_;
   TrapPointTable points_{machine_, shim_, kernel_};
-  ProbeArmer armer_{machine_, shim_, points_};
+  UserPointTable users_{machine_, nullptr, kernel_};
+  ProbeArmer armer_{machine_, shim_, points_, users_};
   unsigned asked_ = 0;
 };
 

@@ -63,6 +63,18 @@ class DeferredShim final : public vmm::TrapTable {
   Result<void> add_fault(GuestVirt slot, GuestVirt place) override {
     return TRY(shim())->add_fault(slot, place);
   }
+  Result<void> serve_processes(const vmm::FetchFacts& facts) override {
+    return TRY(shim())->serve_processes(facts);
+  }
+  Result<GuestVirt> add_user_point(const vmm::UserTrapPoint& point) override {
+    return TRY(shim())->add_user_point(point);
+  }
+  Result<void> enable_user_points(std::span<const GuestVirt> names) override {
+    return TRY(shim())->enable_user_points(names);
+  }
+  void forget_user_point(GuestVirt name) override {
+    if (shim_) shim_->forget_user_point(name);
+  }
   vmm::ShimPlace place() const override { return shim_ ? shim_->place() : vmm::ShimPlace(); }
   vmm::ShimState state() const override { return shim_ ? shim_->state() : vmm::ShimState::There; }
   Result<void> check_mapped(vmm::PausedMachine& machine) const override {

@@ -44,12 +44,23 @@ Result<void> ProbeArmer::bind(const ProbeSite& site, const Binding& binding) {
   return {};
 }
 
+Result<void> ProbeArmer::bind_in_file(GuestVirt inode, std::uint64_t offset,
+                                      const Binding& binding) {
+  if (is_without_) {
+    return fail(ErrorCode::Unsupported,
+                "no probe of a process was enabled when tracing began, so none can be now: begin "
+                "with one");
+  }
+  bound_.added.push_back({TRY(users_.add(inode, offset)), binding});
+  return {};
+}
+
 void ProbeArmer::forget(std::span<const dif::ProbeId> probes) {
   bound_.removed.insert(bound_.removed.end(), probes.begin(), probes.end());
 }
 
 DispatchTable::Change ProbeArmer::take_first() {
-  is_without_ = table_.size() == 0;
+  is_without_ = table_.size() == 0 && users_.size() == 0;
   return std::exchange(bound_, {});
 }
 
@@ -79,13 +90,24 @@ Result<vmm::PausedMachine> ProbeArmer::pause_while_text_is_quiet(WaitFor wait) {
 
 Result<void> ProbeArmer::arm() {
   return vmm::in_whole_pause([this] { return pause_while_text_is_quiet(); },
-                             [this](vmm::PausedMachine& paused) { return table_.arm(paused); });
+                             [this](vmm::PausedMachine& paused) { return arm_all(paused); });
+}
+
+/// Those of the kernel first: some of them watch over the files.
+Result<void> ProbeArmer::arm_all(vmm::PausedMachine& machine) {
+  TRY(table_.arm(machine));
+  return users_.arm(machine);
+}
+
+Result<void> ProbeArmer::disarm(vmm::PausedMachine& machine, Restore what) {
+  TRY(users_.disarm(machine, what));
+  return what == Restore::All ? table_.disarm(machine) : table_.disarm_unused(machine);
 }
 
 Result<void> ProbeArmer::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
   if (bound_.added.empty()) return {};
   auto paused = pause_while_text_is_quiet(wait);
-  auto armed = paused ? table_.arm(*paused) : tl::make_unexpected(paused.error());
+  auto armed = paused ? arm_all(*paused) : tl::make_unexpected(paused.error());
   if (armed) {
     dispatcher.publish(std::exchange(bound_, {}));
     return {};
@@ -93,7 +115,7 @@ Result<void> ProbeArmer::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
   if (paused) {
     // Before anybody can run into those that were written.
     release_bound();
-    (void)table_.disarm_unused(*paused);
+    (void)disarm(*paused, Restore::Unused);
   }
   abandon_added();
   return armed;
@@ -105,11 +127,15 @@ void ProbeArmer::abandon_added() {
 }
 
 void ProbeArmer::release_bound() {
-  for (const auto& bound : std::exchange(bound_, {}).added) table_.release(bound.at);
+  for (const auto& bound : std::exchange(bound_, {}).added) release(bound.at);
+}
+
+void ProbeArmer::release(GuestVirt place) {
+  users_.owns(place) ? users_.release(place) : table_.release(place);
 }
 
 void ProbeArmer::release(std::span<const GuestVirt> places) {
-  for (const GuestVirt place : places) table_.release(place);
+  for (const GuestVirt place : places) release(place);
 }
 
 Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif::ProbeId> probes) {
@@ -117,7 +143,7 @@ Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif:
   if (places.empty()) return {};
   dispatcher.publish({.removed = {probes.begin(), probes.end()}});
   release(places);
-  const auto late = TRY(restore(&TrapPointTable::disarm_unused));
+  const auto late = TRY(restore(Restore::Unused));
   const auto deadline = Clock::now() + kLateTraps;
   while (!shim_.have_answers(late)) {
     if (Clock::now() > deadline) return {};
@@ -128,8 +154,8 @@ Result<void> ProbeArmer::remove(TrapDispatcher& dispatcher, std::span<const dif:
 }
 
 Result<void> ProbeArmer::disarm() {
-  if (!table_.any_armed()) return {};
-  TRY(restore(&TrapPointTable::disarm));
+  if (!table_.any_armed() && !users_.any_armed()) return {};
+  TRY(restore(Restore::All));
   return {};
 }
 
@@ -137,7 +163,7 @@ Result<void> ProbeArmer::disarm() {
 Result<vmm::TrapsUnderWay> ProbeArmer::try_restore(Restore what) {
   auto paused = vmm::PausedMachine::pause(machine_);
   if (paused) {
-    TRY((table_.*what)(*paused));
+    TRY(disarm(*paused, what));
     return shim_.under_way();
   }
   if (paused.error().code == ErrorCode::MachineGone) return vmm::TrapsUnderWay();

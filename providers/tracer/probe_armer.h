@@ -16,6 +16,7 @@
 #include "providers/context/binding.h"
 #include "providers/dispatch/dispatch.h"
 #include "providers/trap_points/trap_point_table.h"
+#include "providers/trap_points/user_point_table.h"
 #include "vmm/machine.h"
 #include "vmm/shim/trap_table.h"
 
@@ -24,8 +25,9 @@ namespace ringside::providers {
 class ProbeArmer final : public ProbePoints {
  public:
   /// All must outlive it.
-  ProbeArmer(vmm::Machine& machine, vmm::TrapTable& shim, TrapPointTable& table)
-      : machine_(machine), shim_(shim), table_(table) {}
+  ProbeArmer(vmm::Machine& machine, vmm::TrapTable& shim, TrapPointTable& table,
+             UserPointTable& users)
+      : machine_(machine), shim_(shim), table_(table), users_(users) {}
 
   Result<ProbeSite> examine(GuestVirt at, SitePolicy policy) override {
     return table_.examine(at, policy);
@@ -34,6 +36,7 @@ class ProbeArmer final : public ProbePoints {
   /// It fires from arm() or arm_added() on. Unsupported once tracing has begun without any point:
   /// then nobody listens to the shim.
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;
+  Result<void> bind_in_file(GuestVirt inode, std::uint64_t offset, const Binding& binding) override;
   void forget(std::span<const dif::ProbeId> probes) override;
 
   /// Tracing begins: what was bound so far, for the dispatcher's first epoch.
@@ -62,17 +65,21 @@ class ProbeArmer final : public ProbePoints {
   Result<void> disarm();
 
  private:
-  using Restore = Result<void> (TrapPointTable::*)(vmm::PausedMachine&);
+  using Restore = UserPointTable::Which;  // which trap points
 
   Result<vmm::PausedMachine> pause_while_text_is_quiet(WaitFor wait = WaitFor::QuietText);
   Result<vmm::TrapsUnderWay> try_restore(Restore what);
   Result<vmm::TrapsUnderWay> restore(Restore what);
+  Result<void> arm_all(vmm::PausedMachine& machine);
+  Result<void> disarm(vmm::PausedMachine& machine, Restore what);
+  void release(GuestVirt place);
   void release(std::span<const GuestVirt> places);
   void release_bound();
 
   vmm::Machine& machine_;
   vmm::TrapTable& shim_;
   TrapPointTable& table_;
+  UserPointTable& users_;
   DispatchTable::Change bound_;  // and not armed yet
   bool is_without_ = false;      // tracing has begun without any point
 };

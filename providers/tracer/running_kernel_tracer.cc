@@ -19,6 +19,7 @@
 #include "providers/functions/fbt.h"
 #include "providers/functions/syscall_provider.h"
 #include "providers/instr/instr.h"
+#include "providers/pid/pid_provider.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
 #include "providers/tracer/fetch_planner.h"
@@ -39,7 +40,10 @@ constexpr auto kLateRecordWait = std::chrono::microseconds(100);
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
 constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndOrder::Hurried};
-/// The same while a fault may have to be mended: a page comes from a disk, say.
+/// The same for slots in the pages of processes.
+constexpr unsigned kUserSlotTries = 200;
+constexpr auto kUserSlotWait = std::chrono::milliseconds(10);
+/// For the stub while a fault may have to be mended: a page comes from a disk, say.
 constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
 
 std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
@@ -79,7 +83,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
         .view = {&host_reader_, first_task(tracer_.kernel_), LinuxPaths(tracer_.kernel_.types()),
                  LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
-    if (tracer_.table_.size() == 0) return traps;
+    if (!tracer_.has_points()) return traps;
     traps.shim.emplace(ShimTraps{*tracer_.shim_.installed(), *handlers_});
     traps.replay = replay_ ? &*replay_ : nullptr;
     // Stacks of interrupts are not recorded, nor are all modules that come later.
@@ -92,7 +96,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<std::string> recording_obstacle() const override { return obstacle_; }
 
   Result<void> arm() override {
-    if (tracer_.table_.size() == 0) return {};
+    if (!tracer_.has_points()) return {};
     counters_before_ = tracer_.counters();
     displaced_before_ = tracer_.displaced();
     armed_ = true;  // even if it fails half-way: disarm() restores what was written
@@ -124,11 +128,12 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   void disarm() override {
     if (tracer_.modules_) tracer_.modules_->end();
     if (!std::exchange(armed_, false)) return;
-    armed_at_end_ = tracer_.table_.armed();
+    armed_at_end_ = tracer_.armed();
     recording_at_end_ = tracer_.table_.recording();
     jumps_at_end_ = tracer_.table_.jumps();
     auto done = tracer_.points_.disarm();
     if (tracer_.hibernation_) tracer_.hibernation_->end();
+    tracer_.end_user_slots();
     if (done) done = tracer_.end_fault_search();
     if (began_) note_changed();  // what has changed since the last time is told, too
     if (!done && !tracer_.loss()) tracer_.notice(done.error().message);
@@ -141,7 +146,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     const std::uint64_t orphans = counters.orphans - counters_before_.orphans;
     const std::uint64_t dropped = counters.dropped - counters_before_.dropped;
     const std::uint64_t spoiled = counters.spoiled - counters_before_.spoiled;
-    return {.armed = armed_ ? tracer_.table_.armed() : armed_at_end_,
+    return {.armed = armed_ ? tracer_.armed() : armed_at_end_,
             .recording = armed_ ? tracer_.table_.recording() : recording_at_end_,
             .jumps = armed_ ? tracer_.table_.jumps() : jumps_at_end_,
             .misses = orphans + forgotten + dropped + spoiled,
@@ -168,6 +173,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
 
   void make_handlers(vmm::TrapSink& sink);
+  static void add_process(dif::RecordNeeds& needs, std::int32_t process);
+  Result<void> record_at(std::span<const GuestVirt> places, std::uint8_t list);
   using ByPlace = std::map<GuestVirt, std::vector<const Binding*>>;
   static ByPlace by_place(std::span<const DispatchTable::EnabledBinding> bound);
   std::optional<std::string> why_waits(GuestVirt at, std::span<const Binding* const> bindings,
@@ -185,7 +192,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::map<GuestVirt, vmm::FetchList> find_recording();
   std::vector<vmm::FetchList> tell_lists(std::map<GuestVirt, vmm::FetchList>& recording);
   std::vector<vmm::FetchList> number_lists(std::map<GuestVirt, vmm::FetchList>& recording);
-  static bool drop_checks(std::map<GuestVirt, vmm::FetchList>& recording);
+  bool drop_checks(std::map<GuestVirt, vmm::FetchList>& recording) const;
   void let_wait(std::map<GuestVirt, vmm::FetchList>& recording, const vmm::FetchList& list,
                 std::string why);
   Result<void> set_lists(const std::vector<vmm::FetchList>& lists, bool uses_default);
@@ -211,6 +218,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     // Else that text is another kernel's.
     if (tracer_.shim_.state() != vmm::ShimState::There) return false;
     const bool soon = tracer_.kprobes_->catch_up();
+    tracer_.tend_files();
     note_changed();
     return soon;
   }
@@ -251,7 +259,17 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
   if (tracer_.kprobes_) tracer_.kprobes_->add_to(*handlers_);
   if (tracer_.modules_) tracer_.modules_->add_to(*handlers_);
   if (tracer_.hardware_) tracer_.hardware_->add_to(*handlers_);
+  if (tracer_.files_) tracer_.files_->add_to(*handlers_);
   if (tracer_.hibernation_) tracer_.hibernation_->add_to(*handlers_);
+}
+
+/// A probe of one process does nothing in others.
+void RunningKernelTracer::Trace::add_process(dif::RecordNeeds& needs, std::int32_t process) {
+  constexpr dif::RecordValue kPid{
+      .source = dif::RecordValue::Source::Pid, .bytes = sizeof(std::int32_t), .is_signed = true};
+  needs.ids = true;
+  needs.checks.push_back({kPid, dif::RecordCheck::Relation::Equal, false,
+                          static_cast<std::uint64_t>(std::int64_t{process})});
 }
 
 /// Where the guest leaves its kernel the trap waits: the answer to it is our last write.
@@ -265,7 +283,8 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
   for (const Binding* binding : bindings) {
     const auto entrys =
         binding->plan->kept.any() ? dif::EntryArguments::Kept : dif::EntryArguments::Gone;
-    probes.push_back({binding, record_needs_(binding->probe, entrys)});
+    PlacedProbe& probe = probes.emplace_back(binding, record_needs_(binding->probe, entrys));
+    if (binding->process != 0) add_process(probe.needs, binding->process);
   }
   return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_});
 }
@@ -336,9 +355,12 @@ void RunningKernelTracer::Trace::let_wait(std::map<GuestVirt, vmm::FetchList>& r
 }
 
 /// Leaves all predicates to the host; false where there is none in the guest.
-bool RunningKernelTracer::Trace::drop_checks(std::map<GuestVirt, vmm::FetchList>& recording) {
+bool RunningKernelTracer::Trace::drop_checks(std::map<GuestVirt, vmm::FetchList>& recording) const {
   bool any = false;
-  for (auto& place : recording) any |= place.second.drop_checks();
+  for (auto& [at, list] : recording) {
+    const bool is_watched = tracer_.files_ && tracer_.files_->is_place(at);  // by checks alone
+    if (!is_watched) any |= list.drop_checks();
+  }
   return any;
 }
 
@@ -381,7 +403,7 @@ Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchL
 }
 
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
-  if (tracer_.table_.size() == 0) return;
+  if (!tracer_.has_points()) return;
   if (tracer_.shim_.ring_count() == 0) {
     return note_waiting("the memory for the stub has no room for rings beside so many probes",
                         tracer_.table_.size());
@@ -389,6 +411,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   record_needs_ = wants.record_needs;
   run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
   auto recording = find_recording();
+  if (tracer_.files_) recording.merge(tracer_.files_->lists(tracer_.users_.inodes()));
   lists_ = tell_lists(recording);
   // A trap that waits takes longer where others are recorded, since those before it fire first.
   if (recording.size() < waiting_places()) {
@@ -407,10 +430,21 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
     places[*number_of(list)].push_back(at);
   }
   for (const auto& [number, at] : places) {
-    if (const auto done = tracer_.table_.record_at(at, number); !done) {
+    if (const auto done = record_at(at, number); !done) {
       note_waiting(done.error().message, at.size());
     }
   }
+}
+
+/// Both tables have places: of the kernel, and of files.
+Result<void> RunningKernelTracer::Trace::record_at(std::span<const GuestVirt> places,
+                                                   std::uint8_t list) {
+  std::vector<GuestVirt> of_kernel, of_files;
+  for (const GuestVirt place : places) {
+    (tracer_.users_.owns(place) ? of_files : of_kernel).push_back(place);
+  }
+  TRY(tracer_.table_.record_at(of_kernel, list));
+  return tracer_.shim_.record_at(of_files, list);
 }
 
 /// 0 of the default list. Empty where the guest has no such list.
@@ -459,8 +493,7 @@ Result<void> RunningKernelTracer::Trace::record_added(GuestVirt at,
                             "which cannot be: {}",
                             number ? "it looks at other memory" : number.error().message));
   }
-  const auto done =
-      number ? tracer_.table_.record_at({&at, 1}, *number) : tl::make_unexpected(number.error());
+  const auto done = number ? record_at({&at, 1}, *number) : tl::make_unexpected(number.error());
   if (!done && late_waiting_.insert(at).second) note_late(done.error().message);
   return {};
 }
@@ -514,12 +547,13 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
       shim_([this] {
         vmm::RingWants rings;
         if (recording_ != Recording::No) rings.count = std::max(1U, possible_cpus());
-        rings.trap_points = static_cast<std::uint32_t>(expected_probes_);
+        rings.trap_points = static_cast<std::uint32_t>(expected_probes_ + users_.worth());
         rings.is_must = recording_ == Recording::Yes;
         return install_shim(machine_, kernel_, rings);
       }),
       table_(machine, shim_, kernel),
-      points_(machine, shim_, table_) {
+      users_(machine, &shim_, kernel),
+      points_(machine, shim_, table_, users_) {
   if (const auto& kexec_site = table_.kexec_site(); !kexec_site) {
     notice("a start of another kernel (kexec) is noticed late: " + kexec_site.error().message);
   }
@@ -539,6 +573,7 @@ void RunningKernelTracer::add_providers(Registry& registry) {
 void RunningKernelTracer::add_wide_providers(Registry& registry) {
   registry.add(std::make_unique<SdtProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<InstrProvider>(table_.original_text(), kernel_, points_));
+  registry.add(std::make_unique<PidProvider>(machine_.memory(), kernel_, users_, points_));
 }
 
 std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {
@@ -553,7 +588,7 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
                                                         const Wants& wants) {
   if (expects_modules_) watch_modules();
   const auto& kexec_site = table_.kexec_site();
-  const bool traps = table_.size() != 0;
+  const bool traps = has_points();
   if (traps && kexec_site && *kexec_site) {
     if (const auto added = table_.examine_and_add(**kexec_site); !added) {
       notice("a start of another kernel (kexec) is noticed late: " + added.error().message);
@@ -562,6 +597,9 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
   if (traps) {
     watch_kprobes();
     watch_hibernation();
+    if (users_.size() != 0) {
+      if (const auto done = watch_files(); !done) notice(done.error().message);
+    }
     // If this fails it will fail at the end, too, and say why.
     const auto stack_check = prepare_stack_check();
     if (form_ == TrapForm::JumpsWhereTheyMay) {
@@ -615,6 +653,43 @@ void RunningKernelTracer::watch_hibernation() {
   }
 }
 
+/// Without it no file may have trap points.
+Result<void> RunningKernelTracer::watch_files() {
+  files_.emplace(machine_, kernel_, users_);
+  const auto done = files_->prepare(table_);
+  if (done) return {};
+  files_.reset();
+  users_.keep_out();
+  return fail(done.error().code,
+              "probes of processes stay out of the guest, since reads and writes "
+              "of their files would not be noticed: " +
+                  done.error().message);
+}
+
+/// Pages that were away are in memory again, or new.
+void RunningKernelTracer::tend_files() {
+  if (users_.size() == 0 || !users_.wants_tending()) return;
+  auto paused = vmm::PausedMachine::pause(machine_);
+  if (!paused) return;
+  if (const auto done = users_.tend(*paused); !done) notice(done.error().message);
+}
+
+/// Until nobody is inside of a displaced instruction any more.
+void RunningKernelTracer::end_user_slots() {
+  for (unsigned tries = 0; users_.is_any_written() && tries < kUserSlotTries; ++tries) {
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) return;
+    (void)users_.disarm(*paused, UserPointTable::Which::All);
+    if (!users_.is_any_written()) return;
+    { const auto running = std::move(*paused); }
+    std::this_thread::sleep_for(kUserSlotWait);
+  }
+  if (!users_.is_any_written()) return;
+  notice(
+      "a process of the guest may go on in a displaced instruction, so it stays in its file's "
+      "page in memory: bytes between two functions, which nothing else runs");
+}
+
 void RunningKernelTracer::watch_hardware_breakpoints() {
   hardware_.emplace(machine_, kernel_, table_);
   if (const auto done = hardware_->prepare(); !done) {
@@ -647,7 +722,7 @@ Result<guest_linux::StackCheck*> RunningKernelTracer::prepare_stack_check() {
 }
 
 void RunningKernelTracer::retire() {
-  if (table_.any_armed()) {
+  if (table_.any_armed() || users_.any_armed()) {
     table_.park_restored();
     if (has_left_breakpoints()) tell_what_stays();
     return;
@@ -666,7 +741,7 @@ void RunningKernelTracer::tell_what_stays() {
     notice(fmt::format(
         "{} probes stay in the guest as breakpoints, and the stub, which lets it pass them; "
         "`ringside clean` takes them out",
-        table_.armed()));
+        armed()));
   }
 }
 
@@ -751,6 +826,7 @@ std::vector<std::string> RunningKernelTracer::take_notices() {
   tell_of_kprobes();
   std::vector<GuestVirt> changed;
   std::vector<std::string> notices;
+  for (std::string& of_files : users_.take_notices()) notice(std::move(of_files));
   {
     const std::lock_guard lock(notices_lock_);
     changed.swap(changed_);

@@ -12,6 +12,7 @@
 
 #include "providers/fire/channel.h"
 #include "providers/tracer/deferred_shim.h"
+#include "providers/tracer/file_watch.h"
 #include "providers/tracer/hardware_breakpoint_watch.h"
 #include "providers/tracer/hibernation_watch.h"
 #include "providers/tracer/kernel_tracer.h"
@@ -20,6 +21,7 @@
 #include "providers/tracer/panic_watch.h"
 #include "providers/tracer/probe_armer.h"
 #include "providers/trap_points/trap_point_table.h"
+#include "providers/trap_points/user_point_table.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/stacks/stack_check.h"
 #include "vmm/machine.h"
@@ -55,7 +57,8 @@ class RunningKernelTracer final : public KernelTracer {
   std::optional<std::string> must_leave() const override;
   int leave_fd() const override { return hibernation_ ? hibernation_->event_fd() : -1; }
   bool has_left_breakpoints() const override {
-    return table_.any_armed() && machine_.state() == vmm::MachineState::Running && !loss();
+    return (table_.any_armed() || users_.any_armed()) &&
+           machine_.state() == vmm::MachineState::Running && !loss();
   }
   std::vector<std::string> take_notices() override;
 
@@ -78,6 +81,11 @@ class RunningKernelTracer final : public KernelTracer {
   void watch_hardware_breakpoints();
   void watch_hibernation();
   void watch_modules();
+  Result<void> watch_files();
+  void tend_files();
+  void end_user_slots();
+  std::size_t armed() const { return table_.armed() + users_.armed(); }
+  bool has_points() const { return table_.size() != 0 || users_.size() != 0; }
   void use_jumps();
   void note_changed(const std::vector<GuestVirt>& places);
   void tell_of_kprobes();
@@ -90,12 +98,14 @@ class RunningKernelTracer final : public KernelTracer {
   std::shared_ptr<const std::atomic<std::uint64_t>> displaced_;  // beginnings; null: none yet
   DeferredShim shim_;
   TrapPointTable table_;
+  UserPointTable users_;
   ProbeArmer points_;
   bool expects_modules_ = false;
   std::size_t expected_probes_ = 0;
   std::optional<ModuleWatch> modules_;               // where it does, once tracing has begun
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with trap points
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
+  std::optional<FileWatch> files_;                   // where trap points stand in files
   std::optional<HibernationWatch> hibernation_;      // of a guest that outlives us
   mutable PanicWatch panic_;
   std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with trap points

@@ -26,6 +26,21 @@ def static_program(source, optimization="-O2"):
         return program.read_bytes()
 
 
+def dynamic_program(source, *options):
+    """The bytes of the program or library (-shared) that a C file makes, with the C library apart."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "program"
+        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-fPIC", "-o", program,
+                        pathlib.Path(__file__).parent / source, *options], check=True)
+        return program.read_bytes()
+
+
+def add_c_library(archive):
+    """This host's C library and loader, where a program looks for them."""
+    for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        archive.file(path.lstrip("/"), pathlib.Path(path).resolve().read_bytes(), 0o755)
+
+
 def initrd_with(image, archive):
     """The bytes of the image's initrd, with what is in the archive."""
     return (images_folder() / image / "initrd").read_bytes() + archive.bytes()

@@ -18,12 +18,11 @@ namespace {
 constexpr std::size_t kCopiedAtOnce = 8192;  // bytes
 static_assert(kCopiedAtOnce >= FetchList::kMostRecordBytes);
 
-Registers registers_of(const shim_record& record) {
+Registers registers_of(const shim_record& record, const ShimPlace& shim) {
   Registers out = registers_in_order(record.regs);
   out.rflags = record.rflags;
-  out.cs = record.cs & 0xffff;
-  out.ss = record.ss & 0xffff;
   out.cr3 = record.cr3;
+  set_place(out, GuestVirt(record.address), record.cs | std::uint64_t{record.ss} << 32, shim);
   return out;
 }
 
@@ -37,7 +36,7 @@ std::optional<TrappedTask::Ids> ids_of(std::span<const std::byte> record, const 
 /// A copied record, without its runs. In a trap of ours GS is the per-cpu base, as in all of kernel
 /// mode. Only what the list has is looked at: this is most of the host's work for a short record.
 void read_record(std::span<const std::byte> record, const FetchList& list, std::size_t ring,
-                 Trap& out) {
+                 const ShimPlace& shim, Trap& out) {
   const auto word = [record](std::size_t at) { return load_at<std::uint64_t>(record, at); };
   out.address = GuestVirt(word(SHIM_RECORD_ADDRESS));
   out.tsc = word(SHIM_RECORD_TSC);
@@ -45,9 +44,12 @@ void read_record(std::span<const std::byte> record, const FetchList& list, std::
   const std::array comm{word(SHIM_RECORD_COMM), word(SHIM_RECORD_COMM + 8)};
   out.task = trapped_task(word(SHIM_RECORD_TASK), comm, ids_of(record, list));
   out.cpu = static_cast<std::uint32_t>(ring / 2);
-  out.registers =
-      list.copies().registers ? registers_of(load_at<shim_record>(record, 0)) : Registers();
-  out.registers.rip = out.address.raw();
+  if (list.copies().registers) {
+    out.registers = registers_of(load_at<shim_record>(record, 0), shim);
+  } else {
+    out.registers = Registers();
+    set_place(out.registers, out.address, 0, shim);
+  }
   out.registers.gs_base = out.percpu_base.raw();
   out.list = nullptr;
   out.runs = {};
@@ -65,6 +67,7 @@ RecordRings::RecordRings(ShimRegion& region, const ShimPresence& presence, const
       earlier_words_(layout.ring_count),
       words_(layout.ring_count),
       base_(base),
+      place_(layout.place_at(base)),
       lists_(1),
       records_(kCopiedAtOnce) {
   tell_guest();
@@ -176,7 +179,7 @@ std::size_t RecordRings::take(std::size_t ring, std::span<Trap> out, std::span<s
       // The guest may name any trap point, also one that waits.
       if (head == one.tail + n && number && has_room_for(*number)) {
         const FetchList& list = lists_[*number];
-        read_record(record, list, ring, out[taken]);
+        read_record(record, list, ring, place_, out[taken]);
         if (list.copies_memory()) {
           keep_runs(out[taken], list, record, runs.subspan(taken * run_bytes()).data());
         }

@@ -113,6 +113,7 @@ class RecordRings {
   std::vector<Ring> rings_;
   std::vector<shim_ring> earlier_words_, words_;  // copied by the last look, in this order
   const GuestVirt base_;
+  const ShimPlace place_;
   unsigned record_shift_ = kDefaultRecordShift;
   std::vector<FetchList> lists_;  // number 0 is the default one
   std::array<bool, SHIM_LISTS> has_room_for_{};

@@ -19,9 +19,10 @@ Shim::Shim(GuestMemory& memory, const ShimLayout& layout, GuestVirt base, unsign
       slots_(region_, presence_, layout, base, std::move(occupied)),
       table_(region_, presence_, slots_, layout),
       faults_(region_, presence_, slots_, base),
+      users_(region_, presence_, slots_, base),
       control_(region_, presence_),
       claims_(region_, presence_),
-      traps_(region_, presence_, table_, claims_),
+      traps_(region_, presence_, table_, claims_, layout_.place_at(base_)),
       poller_(region_, presence_, control_, claims_, traps_, vcpus),
       rings_(region_, presence_, table_, layout, base),
       mapping_(mapping) {
@@ -48,7 +49,7 @@ Result<void> Shim::set_fetch_lists(const std::optional<FetchFacts>& facts,
   if (lists.size() >= SHIM_LISTS || layout_.ring_count == 0) {
     return fail(ErrorCode::Unsupported, "there are no rings, or too many lists");
   }
-  const bool looks_up = std::ranges::any_of(lists, &FetchList::copies_memory);
+  const bool looks_up = users_.has_begun() || std::ranges::any_of(lists, &FetchList::copies_memory);
   if (looks_up && !facts) {
     return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
   }
@@ -85,6 +86,41 @@ Result<void> Shim::record_at(std::span<const GuestVirt> addresses, std::uint8_t 
   TRY(table_.set_recording(addresses, list));
   for (const GuestVirt address : addresses) TRY(slots_.set_list(table_.slot_of(address), list));
   return {};
+}
+
+Result<void> Shim::serve_processes(const FetchFacts& facts) {
+  if (layout_.ring_count == 0) {
+    return fail(ErrorCode::Unsupported,
+                "probes of processes need the stub's rings: trace without -x record=no, and with "
+                "fewer probes");
+  }
+  if (mapping_ && mapping_->is_isolated()) {
+    return fail(ErrorCode::Unsupported,
+                "the guest isolates its page tables, so traps of processes do not get to the stub: "
+                "start it with pti=off");
+  }
+  const shim_fetch fetch = TRY(facts.encode());
+  const auto before_lists = std::as_bytes(std::span(&fetch, 1)).first(SHIM_FETCH_LISTS);
+  if (presence_.state() != ShimState::There || !region_.write(SHIM_FETCH_AT, before_lists)) {
+    return region_gone();
+  }
+  return users_.begin();
+}
+
+Result<GuestVirt> Shim::add_user_point(const UserTrapPoint& point) {
+  const GuestVirt name = TRY(users_.add(point));
+  TRY(table_.insert(name, name.offset_from(base_)));
+  return name;
+}
+
+Result<void> Shim::enable_user_points(std::span<const GuestVirt> names) {
+  TRY(table_.enable(names));
+  return users_.link(names);
+}
+
+void Shim::forget_user_point(GuestVirt name) {
+  (void)users_.forget(name);  // one that is gone knows none
+  table_.disable(name);
 }
 
 Result<std::vector<std::byte>> Shim::kexec_notice(GuestVirt slot) {

@@ -42,6 +42,7 @@
 #include "vmm/shim/slot_code.h"
 #include "vmm/shim/trap_server.h"
 #include "vmm/shim/trap_table.h"
+#include "vmm/shim/user_points.h"
 
 namespace ringside::vmm {
 
@@ -90,6 +91,10 @@ class Shim final : public TrapTable, public Mailboxes {
   Result<void> add_fault(GuestVirt slot, GuestVirt place) override {
     return faults_.add(slot, place);
   }
+  Result<void> serve_processes(const FetchFacts& facts) override;
+  Result<GuestVirt> add_user_point(const UserTrapPoint& point) override;
+  Result<void> enable_user_points(std::span<const GuestVirt> names) override;
+  void forget_user_point(GuestVirt name) override;
   ShimState state() const override { return presence_.state(); }
   Result<void> check_mapped(PausedMachine& machine) const override {
     return presence_.check_mapped(machine);
@@ -145,6 +150,7 @@ class Shim final : public TrapTable, public Mailboxes {
   ShimSlots slots_;
   ShimTable table_;
   FaultList faults_;
+  UserPoints users_;
   ControlWords control_;
   MailboxClaims claims_;
   TrapServer traps_;

@@ -75,7 +75,8 @@ class ShimPresence {
 
  private:
   using CopyTime = MailboxCopier::Clock::time_point;
-  using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_SIZE / 8>;
+  /// Those that do not change.
+  using HeaderWords = std::array<std::uint64_t, SHIM_HEADER_USER_POINTS / 8>;
   /// The places that look() looks at, to be read by one call.
   struct CopiedLook {
     std::array<std::uint64_t, (SHIM_CONTROL_LEFT + 8) / 8> words;

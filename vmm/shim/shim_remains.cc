@@ -98,6 +98,7 @@ Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, Gu
     expected.owner = header->owner;
     expected.owner_start = header->owner_start;
     expected.machine = header->machine;
+    expected.user_points = header->user_points;
     if (is_there && image == image_with(expected)) return Proven{*layout, *header};
   }
   return not_whole("its code or its header is damaged");
@@ -185,6 +186,7 @@ std::uint64_t ShimRemains::heartbeat(const GuestMemory& memory) const {
 std::vector<ShimRemains::Entry> ShimRemains::entries(const GuestMemory& memory) const {
   std::vector<Entry> found;
   for (const LeftEntry& left : read_table(memory, layout_)) {
+    if (place().has_slot_at(left.address)) continue;  // of a process: user_points()
     found.push_back({left.address,
                      left.slot == 0 ? std::nullopt : std::optional(home_.wrapping_add(left.slot))});
   }
@@ -197,6 +199,39 @@ std::size_t ShimRemains::read_slot(const GuestMemory& memory, GuestVirt slot,
   if (offset < layout_.slots || offset >= layout_.data) return 0;
   const std::size_t size = std::min<std::uint64_t>(out.size(), layout_.data - offset);
   return memory.read(layout_.place.wrapping_add(offset), out.first(size)) ? size : 0;
+}
+
+namespace {
+
+bool is_in_page(const shim_user_point& point) {
+  return point.offset < SHIM_PAGE && point.code <= SHIM_PAGE - sizeof point.bytes &&
+         point.slot_bytes <= SHIM_USER_SLOT_BYTES && point.slot < SHIM_PAGE &&
+         point.slot_bytes <= SHIM_PAGE - point.slot;
+}
+
+}  // namespace
+
+std::vector<ShimRemains::UserPoint> ShimRemains::user_points(const GuestMemory& memory) const {
+  std::vector<UserPoint> found;
+  std::array<std::uint32_t, SHIM_USER_LISTS> heads{};
+  const auto bytes = std::as_writable_bytes(std::span(heads));
+  if (user_points_ == 0 || read_slot(memory, GuestVirt(user_points_), bytes) != bytes.size()) {
+    return found;
+  }
+  const std::uint64_t most = layout_.slots_bytes / sizeof(shim_user_point);
+  for (const std::uint32_t first : heads) {
+    for (std::uint32_t next = first; next != 0 && found.size() < most;) {
+      const GuestVirt at(static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(next)}));
+      UserPoint one{};
+      const auto point = std::as_writable_bytes(std::span(&one.point, 1));
+      if (read_slot(memory, at, point) != point.size()) break;
+      const GuestVirt before = at.wrapping_sub(SHIM_SLOT_REPLACED);
+      if (read_slot(memory, before, std::span(&one.replaced, 1)) != 1) break;
+      if (is_in_page(one.point)) found.push_back(one);
+      next = one.point.next;
+    }
+  }
+  return found;
 }
 
 std::vector<GuestVirt> ShimRemains::used_slots(const GuestMemory& memory) const {

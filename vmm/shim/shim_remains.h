@@ -59,6 +59,14 @@ class ShimRemains {
   /// Reads from `slot` on, as much as there is, up to out.size(); returns the number of bytes.
   std::size_t read_slot(const GuestMemory& memory, GuestVirt slot, std::span<std::byte> out) const;
 
+  /// A trap point in the text of processes, and the byte that its int3 has replaced.
+  struct UserPoint {
+    shim_user_point point;
+    std::byte replaced{};
+  };
+  /// All that its lists lead to, once each: copied, and with offsets that lie in a page.
+  std::vector<UserPoint> user_points(const GuestMemory& memory) const;
+
   /// Places in all slots that hold code.
   std::vector<GuestVirt> used_slots(const GuestMemory& memory) const;
 
@@ -87,7 +95,8 @@ class ShimRemains {
         mapping_(mapping),
         gate_(gate),
         owner_{header.owner, header.owner_start},
-        machine_(header.machine) {}
+        machine_(header.machine),
+        user_points_(header.user_points) {}
 
   static Result<ShimRemains> check(const GuestMemory& memory, const ShimKernelFacts& facts,
                                    GuestPhys place, std::optional<Gate> gate);
@@ -101,7 +110,8 @@ class ShimRemains {
   std::optional<Gate> gate_;            // where it leads here
   bool out_of_reach_ = false;
   ProcessName owner_;
-  std::uint64_t machine_;  // ProcessName::word() of the process that ran the guest
+  std::uint64_t machine_;      // ProcessName::word() of the process that ran the guest
+  std::uint64_t user_points_;  // shim_header::user_points
 };
 
 }  // namespace ringside::vmm

@@ -17,6 +17,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/address.h"
 #include "vmm/shim/fetch_list.h"
+#include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {
 
@@ -33,10 +34,11 @@ struct TrappedTask {
 
 /// A validated copy of one raised mailbox.
 struct Trap {
-  GuestVirt address;      // of the int3 or jump: a trap point that the table knows
+  GuestVirt address;      // of the int3 or jump, or of a process's struct shim_user_point: a trap
+                          // point that the table knows
   std::uint64_t tsc = 0;  // the guest's, at entry to the shim
   GuestVirt percpu_base;  // the guest's word: compare before use; 0 if it was not recorded
-  Registers registers;    // as they were before it, or 0 if not recorded; rip is `address`
+  Registers registers;    // as they were before it, or 0 if not recorded; rip is the int3's address
   std::optional<TrappedTask> task = std::nullopt;   // empty: not known
   std::optional<std::uint32_t> cpu = std::nullopt;  // whose ring had it; empty: it waits
   const FetchList* list = nullptr;                  // of a recorded trap: what was copied
@@ -49,6 +51,15 @@ inline Registers registers_in_order(std::span<const std::uint64_t, SHIM_REGISTER
   Registers out;
   for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = regs[n];
   return out;
+}
+
+/// `segments`: as the stub has them of a trap at `address` (struct shim_head).
+inline void set_place(Registers& out, GuestVirt address, std::uint64_t segments,
+                      const ShimPlace& shim) {
+  const bool is_of_process = shim.has_slot_at(address);
+  out.rip = is_of_process ? segments : address.raw();
+  out.cs = is_of_process ? SHIM_USER_CS : segments & 0xffff;
+  out.ss = is_of_process ? SHIM_USER_SS : segments >> 32 & 0xffff;
 }
 
 inline TrappedTask::Ids task_ids(std::uint32_t pid, std::uint32_t tgid, std::uint64_t start_time) {

@@ -7,20 +7,16 @@
 #include "vmm/arch/arch.h"
 
 namespace ringside::vmm {
-namespace {
 
-Registers registers_of(const MailboxCopy& copy) {
+/// The stub has the per-cpu base by GS, as all of kernel mode.
+Registers TrapServer::registers_of(const MailboxCopy& copy) const {
   Registers out = registers_in_order(copy.box.regs);
-  out.rip = copy.head.address;
   out.rflags = copy.head.rflags;
-  out.cs = copy.head.segments & 0xffff;
-  out.ss = copy.head.segments >> 32 & 0xffff;
-  out.gs_base = copy.head.percpu;  // a trap of ours is in kernel mode, where GS is the per-cpu base
+  out.gs_base = copy.head.percpu;
   out.cr3 = copy.head.cr3;
+  set_place(out, GuestVirt(copy.head.address), copy.head.segments, place_);
   return out;
 }
-
-}  // namespace
 
 /// Only where memory is copied does it matter how old a copy is.
 TrapServer::CopyTime TrapServer::copy_time() const {

@@ -11,6 +11,7 @@
 
 #include "vmm/shim/mailbox_claims.h"
 #include "vmm/shim/mailbox_copier.h"
+#include "vmm/shim/shim_layout.h"
 #include "vmm/shim/shim_presence.h"
 #include "vmm/shim/shim_region.h"
 #include "vmm/shim/shim_table.h"
@@ -23,8 +24,8 @@ class TrapServer {
   using CopyTime = MailboxCopier::Clock::time_point;
 
   TrapServer(ShimRegion& region, ShimPresence& presence, const ShimTable& table,
-             MailboxClaims& claims)
-      : region_(region), presence_(presence), table_(table), claims_(claims) {}
+             MailboxClaims& claims, ShimPlace place)
+      : region_(region), presence_(presence), table_(table), claims_(claims), place_(place) {}
 
   /// The guest leaves its kernel through the trap point there: the answer to it is the last write.
   /// Before the guest can see that trap point.
@@ -51,6 +52,7 @@ class TrapServer {
   using Watches = std::span<const TrapHandlers::Row>;
 
   CopyTime copy_time() const;
+  Registers registers_of(const MailboxCopy& copy) const;
   void serve_copy(unsigned mailbox, const MailboxCopy& box, TrapSink& sink, Watches watches,
                   CopyTime looked);
   /// The guest may say any address, 0 too.
@@ -65,6 +67,7 @@ class TrapServer {
   ShimPresence& presence_;
   const ShimTable& table_;
   MailboxClaims& claims_;
+  const ShimPlace place_;
   std::atomic<std::uint64_t> kexec_site_{0};  // 0: none
   std::atomic<std::uint64_t> rejected_{0}, fired_late_{0};
 };

@@ -17,6 +17,7 @@
 #include "vmm/base/address.h"
 #include "vmm/base/result.h"
 #include "vmm/machine.h"
+#include "vmm/shim/fetch_list.h"
 #include "vmm/shim/shim_layout.h"
 
 namespace ringside::vmm {
@@ -37,6 +38,20 @@ struct SlotHeader {
     bytes[kBytes - SHIM_SLOT_REPLACED] = replaced;
     return bytes;
   }
+};
+
+/// A trap point in the text of processes (struct shim_user_point).
+struct UserTrapPoint {
+  std::uint16_t offset = 0;           // of the int3 in its page
+  std::uint16_t code = 0;             // offset in the page of 8 bytes, by which the stub knows it
+  std::int32_t distance = 0;          // bytes from the int3 to where the process goes on
+  std::uint64_t mask = 0, bytes = 0;  // of those 8 bytes, and what they are under it
+  std::byte replaced{};               // by the int3
+  // For those who take it out, should we be killed:
+  GuestVirt inode;         // the file's struct inode
+  std::uint64_t page = 0;  // the page in the file
+  std::uint16_t slot = 0;  // offset in the page of what is written there for the instruction
+  std::span<const std::byte> before{};  // what stood there, at most SHIM_USER_SLOT_BYTES
 };
 
 /// The state of a shim in the guest's memory.
@@ -102,6 +117,26 @@ class TrapTable {
   virtual Result<std::vector<std::byte>> fault_search(GuestVirt slot) = 0;
   /// The instruction at `slot` may fault, and the kernel knows how to mend that at `place`.
   virtual Result<void> add_fault(GuestVirt slot, GuestVirt place) = 0;
+
+  /// From now on there may be trap points in the text of processes; once. Unsupported, with the
+  /// reason, where there cannot.
+  virtual Result<void> serve_processes(const FetchFacts& facts) {
+    (void)facts;
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
+  /// Describes a trap point in the text of processes; an int3 there is not ours yet. Returns its
+  /// name, the address that its traps have, and that record_at() takes before it is enabled.
+  virtual Result<GuestVirt> add_user_point(const UserTrapPoint& point) {
+    (void)point;
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
+  /// From now on int3s of these are ours: before they are written. Each once.
+  virtual Result<void> enable_user_points(std::span<const GuestVirt> names) {
+    (void)names;
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
+  /// An int3 of it is not ours any more: after none is left.
+  virtual void forget_user_point(GuestVirt name) { (void)name; }
 
   virtual ShimPlace place() const = 0;
   /// A state other than There is final; nothing is written to the region from then on.

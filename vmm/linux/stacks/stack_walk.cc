@@ -212,4 +212,10 @@ std::uint64_t kernel_stack_bytes(const SymbolTable& symbols) {
   return size;
 }
 
+std::uint64_t find_saved_registers(const SymbolTable& symbols) {
+  const std::uint64_t size = kernel_stack_bytes(symbols);
+  const bool built_for_fred = symbols.find("asm_fred_entrypoint_user", "vmlinux") != nullptr;
+  return size - (built_for_fred ? 16 : 0) - sizeof(arch::SavedRegisters);
+}
+
 }  // namespace ringside::guest_linux

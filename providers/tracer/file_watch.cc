@@ -1,0 +1,174 @@
+#include "providers/tracer/file_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <initializer_list>
+#include <string_view>
+#include <thread>
+
+#include "providers/tracer/watched_entry.h"
+#include "vmm/arch/arch.h"
+#include "vmm/linux/layout.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::load_field;
+
+/// While a process is inside of a displaced instruction that has to go.
+constexpr unsigned kTries = 100;
+constexpr auto kWait = std::chrono::milliseconds(1);
+constexpr std::uint32_t kOpenToWrite = 2;  // FMODE_WRITE (include/linux/fs.h)
+
+std::uint64_t argument(const vmm::Trap& trap, std::size_t n) {
+  return trap.registers.*arch::kArgumentRegisters[n];
+}
+
+}  // namespace
+
+Result<void> FileWatch::prepare(TrapPointTable& table) {
+  const TypeGraph& types = kernel_.types();
+  const auto take = [&](std::uint32_t& offset, std::string_view structure,
+                        std::initializer_list<std::string_view> path) -> Result<void> {
+    const auto found = guest_linux::offset_of(types, structure, path);
+    if (!found) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("the kernel's types lack {}.{}", structure, *(path.end() - 1)));
+    }
+    offset = *found;
+    return {};
+  };
+  TRY(take(layout_.file_mode, "file", {"f_mode"}));
+  TRY(take(layout_.file_dentry, "file", {"f_path", "dentry"}));
+  TRY(take(layout_.file_inode, "file", {"f_inode"}));
+  TRY(take(layout_.dentry_inode, "dentry", {"d_inode"}));
+  TRY(take(layout_.call_file, "kiocb", {"ki_filp"}));
+  TRY(take(layout_.call_position, "kiocb", {"ki_pos"}));
+  TRY(take(layout_.iterator_count, "iov_iter", {"count"}));
+  const auto watch = [&](std::string_view name) -> Result<GuestVirt> {
+    const auto* const symbol = kernel_.symbols().find(name, "vmlinux");
+    if (symbol == nullptr) {
+      return fail(ErrorCode::Unsupported, fmt::format("the kernel has no function {}", name));
+    }
+    return watch_entry(table, kernel_, *symbol);
+  };
+  const auto watch_any = [&](std::vector<GuestVirt>& places,
+                             std::string_view name) -> Result<void> {
+    if (kernel_.symbols().find(name, "vmlinux") != nullptr) places.push_back(TRY(watch(name)));
+    return {};
+  };
+  open_ = TRY(watch("do_dentry_open"));
+  reads_.push_back(TRY(watch("filemap_read")));
+  TRY(watch_any(reads_, "shmem_file_read_iter"));
+  // Before 6.5 files were spliced by reads.
+  TRY(watch_any(splices_, "filemap_splice_read"));
+  TRY(watch_any(splices_, "shmem_file_splice_read"));
+  return {};
+}
+
+void FileWatch::add_to(vmm::TrapHandlers& handlers) {
+  handlers.add(open_, *this);
+  for (const GuestVirt place : reads_) handlers.add(place, *this);
+  for (const GuestVirt place : splices_) handlers.add(place, *this);
+}
+
+bool FileWatch::is_place(GuestVirt at) const {
+  const auto has = [at](const auto& places) {
+    return std::ranges::find(places, at) != places.end();
+  };
+  return at == open_ || has(reads_) || has(splices_);
+}
+
+std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> inodes) const {
+  using vmm::FetchCheck, vmm::FetchList;
+  constexpr FetchList::Copies kRegisters{.registers = true, .ids = false};
+  const std::uint16_t first = vmm::FetchLoad::register_source(SHIM_RDI);
+  std::map<GuestVirt, FetchList> made;
+  if (inodes.size() >= FetchList::kMostChecks) return made;
+  const auto word = [](FetchList& list, std::uint16_t source, std::uint32_t offset) {
+    const auto load =
+        list.add({.source = source, .words = 1, .offset = static_cast<std::int32_t>(offset)});
+    return list.source_of(*load);
+  };
+  // All that is not one of these is left out: no word is 1 under no mask.
+  const auto wait_for_files = [&](FetchList& list, std::uint16_t inode) {
+    for (const GuestVirt each : inodes) {
+      list.add_check(
+          FetchCheck{.source = inode, .is_negated = true, .with = each.raw(), .lets_wait = true});
+    }
+    list.add_check(FetchCheck{.source = inode, .mask = 0, .with = 1});
+  };
+  for (const GuestVirt place : reads_) {
+    FetchList& list = made[place] = FetchList(kRegisters);
+    wait_for_files(list, word(list, word(list, first, layout_.call_file), layout_.file_inode));
+  }
+  for (const GuestVirt place : splices_) {
+    FetchList& list = made[place] = FetchList(kRegisters);
+    wait_for_files(list, word(list, first, layout_.file_inode));
+  }
+  FetchList& list = made[open_] = FetchList(kRegisters);
+  const std::uint16_t mode = word(list, first, layout_.file_mode);
+  const auto shift = static_cast<std::uint64_t>(layout_.file_mode) % sizeof(std::uint64_t) * 8;
+  const std::uint64_t to_write = std::uint64_t{kOpenToWrite} << shift;
+  list.add_check(FetchCheck{.source = mode, .mask = to_write, .with = to_write});
+  list.add_check(FetchCheck{.source = mode, .mask = to_write, .with = 0, .lets_wait = true});
+  return made;
+}
+
+/// The file's inode is not set yet, and its address may be another one's.
+std::optional<FileWatch::Touched> FileWatch::opened(const vmm::Trap& trap,
+                                                    const GuestReader& reader) const {
+  const GuestVirt file(argument(trap, 0));
+  const auto mode = load_field<std::uint32_t>(reader, file, layout_.file_mode);
+  if (!mode || (*mode & kOpenToWrite) == 0) return std::nullopt;
+  const auto dentry = load_field<std::uint64_t>(reader, file, layout_.file_dentry);
+  if (!dentry) return std::nullopt;
+  const auto inode = load_field<std::uint64_t>(reader, GuestVirt(*dentry), layout_.dentry_inode);
+  return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
+}
+
+std::optional<FileWatch::Touched> FileWatch::read_from(const vmm::Trap& trap,
+                                                       const GuestReader& reader) const {
+  const GuestVirt call(argument(trap, 0));
+  const auto file = load_field<std::uint64_t>(reader, call, layout_.call_file);
+  const auto from = load_field<std::uint64_t>(reader, call, layout_.call_position);
+  const auto bytes =
+      load_field<std::uint64_t>(reader, GuestVirt(argument(trap, 1)), layout_.iterator_count);
+  if (!file || !from || !bytes) return std::nullopt;
+  const auto inode = load_field<std::uint64_t>(reader, GuestVirt(*file), layout_.file_inode);
+  if (!inode) return std::nullopt;
+  const std::uint64_t end = *bytes > UINT64_MAX - *from ? UINT64_MAX : *from + *bytes;
+  return Touched{GuestVirt(*inode), *from, end};
+}
+
+std::optional<FileWatch::Touched> FileWatch::spliced(const vmm::Trap& trap,
+                                                     const GuestReader& reader) const {
+  const GuestVirt file(argument(trap, 0));
+  const auto inode = load_field<std::uint64_t>(reader, file, layout_.file_inode);
+  return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
+}
+
+std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
+                                                        const GuestReader& reader) const {
+  if (trap.address == open_) return opened(trap, reader);
+  const bool is_read = std::ranges::find(reads_, trap.address) != reads_.end();
+  return is_read ? read_from(trap, reader) : spliced(trap, reader);
+}
+
+void FileWatch::on_trap(const vmm::Trap& trap) {
+  const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+  const auto touched = touched_by(trap, reader);
+  if (!touched) return;
+  for (unsigned n = 0; n < kTries; ++n) {
+    if (!users_.stands_in(touched->inode, touched->begin, touched->end)) return;
+    if (n > 0) std::this_thread::sleep_for(kWait);
+    auto paused = vmm::PausedMachine::pause(machine_);
+    if (!paused) return;
+    (void)users_.step_aside(*paused, touched->inode, touched->begin, touched->end);
+  }
+}
+
+}  // namespace ringside::providers

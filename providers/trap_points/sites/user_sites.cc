@@ -1,0 +1,173 @@
+// In this file, top to bottom: reading and decoding text, room, sites, ways out.
+#include "providers/trap_points/sites/user_sites.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "disasm/decoder.h"
+#include "vmm/base/numbers.h"
+
+namespace ringside::providers {
+namespace {
+
+using disasm::Flow;
+using guest_linux::FileFunction, guest_linux::FileFunctions;
+
+constexpr std::uint64_t kFilePage = arch::kPageSize;
+constexpr std::uint64_t kTextAlignment = 16;
+/// How far from a page its neighbouring symbols may lie.
+constexpr std::uint64_t kMostText = 256 << 10;
+constexpr std::uint64_t kMostFunction = 1 << 20;
+/// Where the text is taken to lie, for the decoder: beyond what a push of 32 bits can name, so no
+/// form with an absolute address is made of it.
+constexpr GuestVirt kAnywhere{0x4000'0000'0000};
+
+GuestVirt place_of(std::uint64_t offset) {
+  return kAnywhere.wrapping_add(offset);
+}
+
+/// A part of a file's text.
+struct Text {
+  std::uint64_t begin = 0;
+  std::vector<std::byte> bytes;
+
+  std::uint64_t end() const { return begin + bytes.size(); }
+  std::span<const std::byte> from(std::uint64_t offset) const {
+    return std::span(bytes).subspan(offset - begin);
+  }
+  std::optional<disasm::Instruction> decode(std::uint64_t offset) const {
+    return disasm::decode(from(offset), place_of(offset));
+  }
+};
+
+Result<Text> read_text(const ReadFile& file, std::uint64_t begin, std::uint64_t end) {
+  Text text{begin, std::vector<std::byte>(end - begin)};
+  text.bytes.resize(file(begin, text.bytes));
+  if (text.end() == end) return text;
+  return fail(ErrorCode::Unsupported,
+              fmt::format("page {:#x} of the file is not in the guest's memory",
+                          round_down(text.end(), kFilePage)));
+}
+
+constexpr std::array kLandingPad{std::byte{0xf3}, std::byte{0x0f}, std::byte{0x1e},
+                                 std::byte{0xfa}};
+bool is_endbr(std::span<const std::byte> bytes) {
+  return bytes.size() >= kLandingPad.size() &&
+         std::ranges::equal(bytes.first(kLandingPad.size()), kLandingPad);
+}
+
+/// Nothing of it runs, or it does nothing.
+bool is_filler(const Text& text, std::uint64_t offset) {
+  if (text.from(offset).front() == arch::kBreakpoint) return true;
+  const auto operation = disasm::decode_operation(text.from(offset), place_of(offset));
+  return operation && operation->does_nothing && !is_endbr(text.from(offset));
+}
+
+bool goes_on(Flow flow) {
+  return flow != Flow::Return && flow != Flow::Jump && flow != Flow::IndirectJump &&
+         flow != Flow::TableJump && flow != Flow::Stop;
+}
+
+/// From `begin`, where code has ended, to where the next function may begin; `begin` itself where
+/// something else stands there.
+std::uint64_t end_of_filler(const Text& text, std::uint64_t begin) {
+  const std::uint64_t end = std::min(round_up(begin, kTextAlignment), text.end());
+  std::uint64_t at = begin;
+  while (at < end && is_filler(text, at)) at += text.decode(at)->length;
+  return at == end ? end : begin;
+}
+
+}  // namespace
+
+Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFunctions& functions,
+                                             std::uint64_t page) {
+  const std::uint64_t page_begin = page * kFilePage, page_end = page_begin + kFilePage;
+  const auto all = functions.all();
+  const auto above = std::ranges::upper_bound(all, page_begin, {}, &FileFunction::offset);
+  if (above == all.begin()) {
+    return fail(ErrorCode::Unsupported, "no function of the file begins before it in its page");
+  }
+  const auto first =
+      std::ranges::lower_bound(all, std::prev(above)->offset, {}, &FileFunction::offset);
+  const auto behind = std::ranges::lower_bound(all, page_end, {}, &FileFunction::offset);
+  const std::uint64_t begin = first->offset;
+  const std::uint64_t end = behind == all.end() ? page_end : behind->offset;
+  if (end - begin > kMostText || !functions.is_text(begin)) {
+    return fail(ErrorCode::Unsupported, "no symbols are near, by which its page could be decoded");
+  }
+  const Text text = TRY(read_text(file, begin, end));
+  std::vector<PageRoom> rooms;
+  auto next = first;
+  for (std::uint64_t at = begin; at < end;) {
+    while (next != behind && next->offset < at) {
+      return fail(ErrorCode::Unsupported, "its page does not decode as its symbols say");
+    }
+    while (next != behind && next->offset == at) ++next;
+    const auto one = text.decode(at);
+    if (!one) break;  // the last one ends behind the page, or what follows is no code
+    at += one->length;
+    if (goes_on(one->flow) || at >= end) continue;
+    const std::uint64_t until = end_of_filler(text, at);
+    const std::uint64_t from = std::max(at, page_begin), to = std::min(until, page_end);
+    if (from < to) {
+      rooms.push_back({static_cast<std::uint16_t>(from - page_begin),
+                       static_cast<std::uint16_t>(to - page_begin)});
+    }
+    at = until;
+  }
+  return rooms;
+}
+
+Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset) {
+  std::array<std::byte, arch::kLongestInstruction> bytes{};
+  const std::size_t length = file(offset, bytes);
+  if (length == 0) {
+    return fail(ErrorCode::Unsupported, "its page is not in the guest's memory");
+  }
+  const auto found = std::span<const std::byte>(bytes).first(length);
+  const auto operation = disasm::decode_operation(found, place_of(offset));
+  if (!operation) return fail(ErrorCode::Unsupported, "no instruction is there");
+  UserSite site{offset, {found.begin(), found.begin() + operation->length}, 0};
+  if (is_endbr(found)) {
+    return fail(ErrorCode::Unsupported, "indirect branches must land on it");
+  }
+  site.slot_bytes = TRY(displace_user_site(site, offset)).size();
+  return site;
+}
+
+Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot) {
+  return disasm::relocate(site.instruction, place_of(site.offset), place_of(slot));
+}
+
+std::uint64_t user_entry(const ReadFile& file, const FileFunction& function) {
+  std::array<std::byte, kLandingPad.size()> first{};
+  const bool is_read = file(function.offset, first) == first.size();
+  return function.offset + (is_read && is_endbr(first) ? first.size() : 0);
+}
+
+Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunction& function) {
+  if (function.size == 0 || function.size > kMostFunction) {
+    return fail(ErrorCode::Unsupported, "its symbol does not say how long it is");
+  }
+  const std::uint64_t end = function.offset + function.size;
+  const Text text = TRY(read_text(file, function.offset, end));
+  std::vector<UserReturn> found;
+  for (std::uint64_t at = function.offset; at < end;) {
+    const auto one = text.decode(at);
+    if (!one) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("+{:#x} does not decode", at - function.offset));
+    }
+    const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
+    const bool leaves = jumps && !one->target.is_in(place_of(function.offset), function.size);
+    if (one->flow == Flow::Return) found.push_back({at, true});
+    if (leaves) found.push_back({at, false, one->condition});
+    at += one->length;
+  }
+  return found;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,64 @@
+// Places in the text of files where a trap point may stand, and room for their displaced
+// instructions: bytes between two functions of the same page that nothing runs into. A page has
+// both or neither, whoever maps it, so it needs no address of its own.
+// Such room is found by decoding the page's functions from the last symbol before it to the first
+// one behind it. It begins after an instruction that does not go on (a return, a jump), has nothing
+// but nops and int3s, and ends where the next function may begin, 16 bytes aligned. If the decoding
+// does not meet each symbol on the way, nothing is believed.
+// Pure: text in, sites out. Hostile input: the bytes are the guest's.
+// Used by the table of such trap points. Does not: know who maps the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/processes/file_functions.h"
+
+namespace ringside::providers {
+
+/// Copies bytes of a file from an offset on, without trap points of ours; returns how many are in
+/// memory.
+using ReadFile = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> out)>;
+
+/// Bytes of a page, by offsets in it.
+struct PageRoom {
+  std::uint16_t begin = 0, end = 0;
+};
+
+/// The room in a page of the file. Unsupported, with the reason, where the text cannot be decoded.
+Result<std::vector<PageRoom>> find_page_room(const ReadFile& file,
+                                             const guest_linux::FileFunctions& functions,
+                                             std::uint64_t page);
+
+/// An instruction of a file, and its displaced form.
+struct UserSite {
+  std::uint64_t offset = 0;            // in the file
+  std::vector<std::byte> instruction;  // as the file has it
+  std::size_t slot_bytes = 0;          // of its displaced form, wherever that lies
+};
+
+/// Unsupported, with the reason: the instruction does not decode, or cannot be displaced.
+Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset);
+
+/// The displaced form at this offset of the file, which leads back behind the instruction.
+Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
+
+/// Where a function is entered: behind a landing pad.
+std::uint64_t user_entry(const ReadFile& file, const guest_linux::FileFunction& function);
+/// A way out of a function.
+struct UserReturn {
+  std::uint64_t offset = 0;                        // in the file
+  bool has_value = false;                          // a return, and no jump to another function
+  arch::Condition condition = arch::kNoCondition;  // of a jump that does not always leave
+};
+/// All ways out: returns, and jumps to other functions. Unsupported: the function has no known
+/// size, or does not decode.
+Result<std::vector<UserReturn>> user_returns(const ReadFile& file,
+                                             const guest_linux::FileFunction& function);
+
+}  // namespace ringside::providers

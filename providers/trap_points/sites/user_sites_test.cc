@@ -1,0 +1,155 @@
+#include "providers/trap_points/sites/user_sites.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+
+#include "vmm/linux/processes/elf_file_for_tests.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::FileFunction, guest_linux::FileFunctions;
+using guest_linux::fakes::ElfFile;
+
+constexpr std::uint64_t kText = 0x1000;  // where a file's text begins
+
+/// A file with text and the symbols of its functions.
+class UserSites : public testing::Test {
+ protected:
+  /// Puts code at this distance from the begin of the text.
+  void put(std::uint64_t at, std::initializer_list<unsigned char> code) {
+    for (const unsigned char byte : code) file_.byte(kText + at++) = std::byte{byte};
+  }
+  void function(std::string name, std::uint64_t at, std::uint64_t size) {
+    file_.add_function(std::move(name), kText + at, size);
+  }
+  ReadFile reader() {
+    return
+        [this](std::uint64_t offset, std::span<std::byte> out) { return file_.read(offset, out); };
+  }
+  Result<std::vector<PageRoom>> room() {
+    functions_ = file_.functions();
+    return find_page_room(reader(), functions_, kText / 4096);
+  }
+
+  ElfFile file_{kText, 0x2000};
+  FileFunctions functions_;
+};
+
+TEST_F(UserSites, RoomLiesBetweenFunctions) {
+  function("first", 0, 2), function("second", 16, 3), function("third", 48, 1);
+  put(0, {0x55, 0xc3});                                         // push %rbp; ret
+  put(2, {0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0});  // a nop of 11 bytes
+  put(13, {0x0f, 0x1f, 0x00});                                  // and of 3
+  put(16, {0x31, 0xc0, 0xc3});                                  // xor; ret
+  std::fill_n(&file_.byte(kText + 19), 29, std::byte{0xcc});
+  put(48, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 3u);
+  EXPECT_EQ((*found)[0].begin, 2);
+  EXPECT_EQ((*found)[0].end, 16);
+  EXPECT_EQ((*found)[1].begin, 19);
+  EXPECT_EQ((*found)[1].end, 32) << "a function may begin there";
+  EXPECT_EQ((*found)[2].begin, 33) << "behind an int3";
+}
+
+TEST_F(UserSites, NopsThatAreRunIntoAreNoRoom) {
+  function("loop", 0, 32), function("next", 32, 1);
+  put(0, {0x31, 0xc0, 0x90, 0x90});  // xor, and nops up to the loop's head
+  std::fill_n(&file_.byte(kText + 4), 12, std::byte{0x90});
+  put(16, {0xff, 0xc0, 0xeb, 0xfc});  // inc; jmp back
+  std::fill_n(&file_.byte(kText + 20), 12, std::byte{0x90});
+  put(32, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ((*found)[0].begin, 20);
+  EXPECT_EQ((*found)[0].end, 32);
+}
+
+TEST_F(UserSites, AReturnInTheMiddleOfAnInstructionIsNone) {
+  function("adds", 0, 16), function("next", 16, 1);
+  put(0, {0x01, 0xc3});  // add %eax, %ebx, whose second byte is ret's
+  std::fill_n(&file_.byte(kText + 2), 14, std::byte{0x90});
+  put(16, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->empty());
+}
+
+TEST_F(UserSites, NothingIsBelievedWhereDecodingMissesASymbol) {
+  function("first", 0, 3), function("inside", 2, 1), function("next", 16, 1);
+  put(0, {0x48, 0x89, 0xe5, 0xc3});  // an instruction of 3 bytes
+  std::fill_n(&file_.byte(kText + 4), 12, std::byte{0x90});
+  put(16, {0xc3});
+  EXPECT_FALSE(room());
+}
+
+TEST_F(UserSites, NothingIsKnownOfAPageThatIsNotInMemory) {
+  function("first", 0, 0x1800), function("next", 0x1800, 1);
+  file_.forget_page(kText + 0x1000);
+  const auto found = room();
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("page 0x2000 of the file is not in"), std::string::npos)
+      << found.error().message;
+}
+
+TEST_F(UserSites, ASlotLeadsBackBehindTheInstruction) {
+  put(0, {0x55, 0x48, 0x89, 0xe5});
+  const auto site = examine_user_site(reader(), kText);
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->instruction.size(), 1u);
+  EXPECT_EQ(site->slot_bytes, 6u);
+  const auto slot = displace_user_site(*site, kText + 0x100);
+  ASSERT_TRUE(slot);
+  // push %rbp; jmp: from 0x106 to 1.
+  const std::array expected{std::byte{0x55}, std::byte{0xe9}, std::byte{0xfb},
+                            std::byte{0xfe}, std::byte{0xff}, std::byte{0xff}};
+  EXPECT_TRUE(std::ranges::equal(*slot, expected));
+}
+
+TEST_F(UserSites, WhatCannotRunElsewhereIsRefused) {
+  put(0, {0xe8, 0, 1, 0, 0});         // call: would leave another return address
+  put(16, {0xf3, 0x0f, 0x1e, 0xfa});  // endbr64
+  put(32, {0x0f, 0x05});              // syscall
+  put(48, {0xcc});                    // somebody else's breakpoint
+  put(64, {0x06});                    // no instruction
+  for (const std::uint64_t at : {0, 16, 32, 48, 64}) {
+    EXPECT_FALSE(examine_user_site(reader(), kText + at)) << at;
+  }
+  file_.forget_page(kText);
+  EXPECT_FALSE(examine_user_site(reader(), kText));
+}
+
+TEST_F(UserSites, AFunctionIsEnteredBehindItsLandingPad) {
+  put(0, {0xf3, 0x0f, 0x1e, 0xfa, 0x55});
+  EXPECT_EQ(user_entry(reader(), {"padded", kText, 8}), kText + 4);
+  EXPECT_EQ(user_entry(reader(), {"plain", kText + 4, 4}), kText + 4);
+}
+
+TEST_F(UserSites, WaysOutAreReturnsAndJumpsToOtherFunctions) {
+  // je out; ret; jmp within; jmp away; ret imm16
+  put(0, {0x74, 0x20, 0xc3, 0xeb, 0x00, 0xe9, 0x00, 0x01, 0x00, 0x00, 0xc2, 0x08, 0x00});
+  const auto found = user_returns(reader(), {"ends", kText, 13});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 4u);
+  EXPECT_EQ((*found)[0].offset, kText);
+  EXPECT_FALSE((*found)[0].has_value);
+  EXPECT_NE((*found)[0].condition, arch::kNoCondition);
+  EXPECT_EQ((*found)[1].offset, kText + 2);
+  EXPECT_TRUE((*found)[1].has_value);
+  EXPECT_EQ((*found)[2].offset, kText + 5);
+  EXPECT_FALSE((*found)[2].has_value);
+  EXPECT_EQ((*found)[2].condition, arch::kNoCondition);
+  EXPECT_EQ((*found)[3].offset, kText + 10);
+  EXPECT_FALSE(user_returns(reader(), {"unsized", kText, 0}));
+  EXPECT_FALSE(user_returns(reader(), {"huge", kText, std::uint64_t{1} << 40}));
+}
+
+}  // namespace
+}  // namespace ringside::providers

@@ -1,0 +1,589 @@
+// In this file, top to bottom: files, making trap points, slots, arming, restoring, stepping aside,
+// notices.
+#include "providers/trap_points/user_point_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "vmm/arch/arch.h"
+#include "vmm/base/check.h"
+#include "vmm/base/numbers.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/linear_map.h"
+#include "vmm/linux/stacks/stack_walk.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::FileIdentity, guest_linux::FilePages, guest_linux::FileRange;
+
+constexpr std::uint64_t kTextPage = arch::kPageSize;
+/// A process that reads or writes the file is given so much time for each of its calls.
+constexpr auto kAway = std::chrono::seconds(5);
+constexpr std::size_t kKnownBytes = sizeof(std::uint64_t);  // UserTrapPoint::bytes
+
+void append(std::vector<vmm::CodeWrite>& writes, GuestPhys at, std::span<const std::byte> bytes) {
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    writes.push_back({at.wrapping_add(n), std::to_integer<std::uint8_t>(bytes[n])});
+  }
+}
+
+Result<void> write_in_order(vmm::PausedMachine& machine, std::vector<vmm::CodeWrite>& writes) {
+  std::ranges::sort(writes, {}, &vmm::CodeWrite::at);
+  const auto is_same = [](const auto& one, const auto& next) { return one.at == next.at; };
+  writes.erase(std::unique(writes.begin(), writes.end(), is_same), writes.end());
+  return writes.empty() ? Result<void>() : machine.write_code(writes);
+}
+
+/// Lays what stood at `from` over those bytes of `out`, which begins at `offset`.
+void overlay(std::span<std::byte> out, std::uint64_t offset, std::uint64_t from,
+             std::span<const std::byte> bytes) {
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    const std::uint64_t at = from + n - offset;
+    if (at < out.size()) out[at] = bytes[n];
+  }
+}
+
+}  // namespace
+
+UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
+                               guest_linux::Kernel& kernel)
+    : machine_(machine),
+      shim_(shim),
+      kernel_(kernel),
+      layout_(guest_linux::PageCacheLayout::from(kernel.types(), kernel.symbols())),
+      standing_(guest_linux::UserStanding::prepare(kernel)),
+      writers_(guest_linux::offset_of(kernel.types(), "inode", {"i_writecount", "counter"})),
+      inode_super_(guest_linux::offset_of(kernel.types(), "inode", {"i_sb"})),
+      super_devices_(guest_linux::offset_of(kernel.types(), "super_block", {"s_bdi"})) {
+  const auto* const none = kernel.symbols().find("noop_backing_dev_info", "vmlinux");
+  if (none != nullptr) no_devices_ = none->address;
+}
+
+vmm::PageTableReader UserPointTable::reader() const {
+  return {machine_.memory(), kernel_.table()};
+}
+
+std::optional<FilePages> UserPointTable::pages_of(const GuestReader& kernel,
+                                                  GuestVirt inode) const {
+  if (!layout_) return std::nullopt;
+  return FilePages::of_inode(machine_.memory(), kernel, *layout_, inode);
+}
+
+bool UserPointTable::is_written_to(const GuestReader& kernel, GuestVirt inode) const {
+  const auto writers = guest_linux::load_field<std::int32_t>(kernel, inode, *writers_);
+  return !writers || *writers > 0;
+}
+
+/// Files of ramfs and the like have none: their pages are never clean, and never written anywhere.
+bool UserPointTable::has_disk(const GuestReader& kernel, GuestVirt inode) const {
+  const auto super = guest_linux::load_field<std::uint64_t>(kernel, inode, *inode_super_);
+  const auto devices =
+      super ? guest_linux::load_field<std::uint64_t>(kernel, GuestVirt(*super), *super_devices_)
+            : Unexpected<Fault>(super.error());
+  return !devices || GuestVirt(*devices) != no_devices_;
+}
+
+Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode) {
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  if (!pages) return fail(ErrorCode::Unsupported, "the file cannot be found in the guest's memory");
+  const auto known = files_.find(inode);
+  if (known != files_.end() && known->second.identity == pages->identity()) return &known->second;
+  if (known != files_.end() && !known->second.points.empty()) {
+    return fail(ErrorCode::Unsupported, "the file has changed since it was looked at");
+  }
+  File fresh{.identity = pages->identity(),
+             .functions = guest_linux::FileFunctions::read(*pages),
+             .rooms = {},
+             .points = {}};
+  return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
+}
+
+const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode) {
+  const std::lock_guard lock(lock_);
+  const auto file = find_file(inode);
+  return file ? &(*file)->functions : nullptr;
+}
+
+std::size_t UserPointTable::read(GuestVirt inode, std::uint64_t offset,
+                                 std::span<std::byte> out) const {
+  const std::lock_guard lock(lock_);
+  return read_original(inode, offset, out);
+}
+
+std::size_t UserPointTable::read_original(GuestVirt inode, std::uint64_t offset,
+                                          std::span<std::byte> out) const {
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  const std::size_t length = pages ? pages->read(offset, out) : 0;
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return length;
+  const auto& points = file->second.points;
+  for (auto each = points.lower_bound(round_down(offset, kTextPage));
+       each != points.end() && each->second.page() * kTextPage < offset + length; ++each) {
+    const Point& point = each->second;
+    const auto part = out.first(length);
+    if (point.is_written) overlay(part, offset, point.slot_offset(), point.before);
+    if (point.is_armed) {
+      overlay(part, offset, point.site.offset, std::span(point.site.instruction).first(1));
+    }
+  }
+  return length;
+}
+
+/// A page that is to be written to the disk would take our int3 along.
+Result<void> UserPointTable::check_file(const FilePages& pages, std::uint64_t page) const {
+  const auto kernel = reader();
+  if (!writers_ || !inode_super_ || !super_devices_ || !no_devices_ || !standing_) {
+    return fail(ErrorCode::Unsupported, "the kernel's types do not tell whose files are written");
+  }
+  if (is_written_to(kernel, pages.inode())) {
+    return fail(ErrorCode::Unsupported, "somebody in the guest has the file open to write to it");
+  }
+  if (pages.is_unsaved(page) && has_disk(kernel, pages.inode())) {
+    return fail(ErrorCode::Unsupported,
+                "its page is not on the guest's disk yet: run sync in the guest, and try again");
+  }
+  return {};
+}
+
+Result<void> UserPointTable::begin() {
+  if (has_begun_) return {};
+  CHECK(shim_ != nullptr);
+  vmm::GuestMemory& memory = machine_.memory();
+  const auto direct_map = guest_linux::find_direct_map(memory, kernel_);
+  if (!direct_map) {
+    return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
+  }
+  TRY(shim_->serve_processes({kernel_.table(), *direct_map, memory.extents(),
+                              kernel_.layout().task_stack.value_or(0),
+                              guest_linux::kernel_stack_bytes(kernel_.symbols())}));
+  has_begun_ = true;
+  return {};
+}
+
+Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::uint64_t offset) {
+  File* const file = TRY(find_file(inode));
+  if (const auto known = file->points.find(offset); known != file->points.end()) {
+    if (known->second.is_lost)
+      return fail(ErrorCode::Unsupported, "the guest has changed its text");
+    return &known->second;
+  }
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  if (!pages || !file->functions.is_text(offset)) {
+    return fail(ErrorCode::Unsupported, "no text of the file is there");
+  }
+  const auto read = [this, inode](std::uint64_t at, std::span<std::byte> out) {
+    return read_original(inode, at, out);
+  };
+  Point point{.site = TRY(examine_user_site(read, offset)), .code = {}, .before = {}};
+  TRY(check_file(*pages, point.page()));
+  TRY(find_slot(inode, *file, point));
+  ++examined_;
+  return &file->points.emplace(offset, std::move(point)).first->second;
+}
+
+Result<void> UserPointTable::examine(GuestVirt inode, std::uint64_t offset) {
+  const std::lock_guard lock(lock_);
+  TRY(find_point(inode, offset));
+  return {};
+}
+
+Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset) {
+  const std::lock_guard lock(lock_);
+  Point& point = *TRY(find_point(inode, offset));
+  if (point.name.raw() == 0) {
+    TRY(begin());
+    point.name = TRY(shim_->add_user_point(describe(inode, point)));
+    names_[point.name] = {inode, offset};
+  }
+  ++point.users;
+  return point.name;
+}
+
+Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point) {
+  const auto known = file.rooms.find(point.page());
+  if (known == file.rooms.end()) {
+    const auto read = [this, inode](std::uint64_t at, std::span<std::byte> out) {
+      return read_original(inode, at, out);
+    };
+    file.rooms[point.page()] = TRY(find_page_room(read, file.functions, point.page()));
+  }
+  if (take_slot(inode, point, file.rooms[point.page()])) return {};
+  return fail(ErrorCode::Unsupported,
+              fmt::format("its page has no {} unused bytes in a row for the displaced instruction",
+                          point.site.slot_bytes));
+}
+
+/// The stub tells trap points apart by offsets and slots, so no two may have the same ones.
+bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms) {
+  const std::size_t size = point.site.slot_bytes;
+  for (std::size_t n = 0; n < rooms.size(); ++n) {
+    const PageRoom room = rooms[n];
+    for (std::size_t at = room.begin; at + size <= room.end; ++at) {
+      point.slot = static_cast<std::uint16_t>(at);
+      auto code = displace_user_site(point.site, point.slot_offset());
+      point.before.resize(size);
+      const std::size_t there = read_original(inode, point.slot_offset(), point.before);
+      if (!code || there != size) return false;
+      point.code = std::move(*code);
+      if (!keys_.insert(key_of(describe(inode, point))).second) continue;
+      const auto end = static_cast<std::uint16_t>(at + size);
+      rooms[n].end = point.slot;
+      if (end < room.end) rooms.push_back({end, room.end});
+      return true;
+    }
+  }
+  return false;
+}
+
+vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point) {
+  vmm::UserTrapPoint made;
+  made.offset = point.in_page();
+  made.code =
+      static_cast<std::uint16_t>(std::min<std::uint64_t>(point.slot, kTextPage - kKnownBytes));
+  made.distance = point.slot - point.in_page();
+  std::array<std::byte, kKnownBytes> mask{}, bytes{};
+  for (std::size_t n = 0; n < point.code.size(); ++n) {
+    const std::size_t at = point.slot + n - made.code;
+    if (at >= kKnownBytes) break;
+    mask.at(at) = std::byte{0xff};
+    bytes.at(at) = point.code[n];
+  }
+  std::memcpy(&made.mask, mask.data(), sizeof made.mask);
+  std::memcpy(&made.bytes, bytes.data(), sizeof made.bytes);
+  made.replaced = point.site.instruction.front();
+  made.inode = inode;
+  made.page = point.page();
+  made.slot = point.slot;
+  made.before = point.before;
+  return made;
+}
+
+std::size_t UserPointTable::worth() const {
+  constexpr std::size_t kEach = 14;  // 90 bytes, where slots are shared 6.5
+  return kEach * examined_.load();
+}
+
+/// Where the text is as that tracer has made it. All of the description may be anything.
+void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left) {
+  const std::lock_guard lock(lock_);
+  const auto kernel = reader();
+  for (const auto& [point, replaced] : left) {
+    const GuestVirt inode(point.inode);
+    const auto pages = arch::in_kernel_half(inode) ? pages_of(kernel, inode) : std::nullopt;
+    const auto frame = pages ? pages->frame(point.page) : std::nullopt;
+    std::array<std::byte, kTextPage> page{};
+    if (!frame || !machine_.memory().read(*frame, page)) continue;
+    std::uint64_t known = 0;
+    std::memcpy(&known, page.data() + point.code, sizeof known);
+    if ((known & point.mask) != point.bytes) continue;
+    const auto slot = std::span<const std::byte>(page).subspan(point.slot, point.slot_bytes);
+    const auto before = std::as_bytes(std::span(point.before)).first(point.slot_bytes);
+    File& file = files_[inode];
+    file.identity = pages->identity();
+    const std::uint64_t offset = point.page * kTextPage + point.offset;
+    Point& taken = file.points[offset];
+    taken.site.offset = offset;
+    taken.site.instruction = {replaced};
+    taken.slot = point.slot;
+    taken.code.assign(slot.begin(), slot.end());
+    taken.before.assign(before.begin(), before.end());
+    taken.is_written = true;
+    taken.is_armed = page[point.offset] == arch::kBreakpoint;
+  }
+}
+
+void UserPointTable::release(GuestVirt name) {
+  const std::lock_guard lock(lock_);
+  const auto [inode, offset] = names_.at(name);
+  Point& point = files_.at(inode).points.at(offset);
+  CHECK(point.users > 0);
+  --point.users;
+}
+
+bool UserPointTable::owns(GuestVirt name) const {
+  const std::lock_guard lock(lock_);
+  return names_.contains(name);
+}
+
+/// Whether the page is in memory, and has the text that was examined.
+bool UserPointTable::is_ready(const FilePages& pages, Point& point) const {
+  const auto frame = pages.frame(point.page());
+  if (!frame) return false;
+  std::array<std::byte, kTextPage> page;
+  if (!machine_.memory().read(*frame, page)) return false;
+  const auto has = [&page](std::size_t at, std::span<const std::byte> bytes) {
+    const auto there = std::span(page).subspan(at).first(std::min(bytes.size(), kTextPage - at));
+    return std::ranges::equal(there, bytes.first(there.size()));
+  };
+  const bool is_same = has(point.in_page(), point.site.instruction) &&
+                       has(point.slot, point.is_written ? point.code : point.before);
+  // A page that was read anew has neither.
+  const bool is_new = point.is_written && has(point.slot, point.before) &&
+                      has(point.in_page(), point.site.instruction);
+  if (is_new) point.is_written = false;
+  if (!is_same && !is_new) point.is_lost = true;
+  return !point.is_lost;
+}
+
+std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestReader& kernel) {
+  std::vector<Point*> ready;
+  if (keeps_out_) return ready;
+  const auto now = Clock::now();
+  for (auto& [inode, file] : files_) {
+    if (file.is_gone || file.points.empty() || now < file.away_until) continue;
+    if (is_written_to(kernel, inode)) continue;
+    const auto pages = pages_of(kernel, inode);
+    if (!pages || pages->identity() != file.identity) {
+      file.is_gone = true;
+      notices_.push_back("a file with probes was changed or removed in the guest: they are gone");
+      continue;
+    }
+    const bool backed = has_disk(kernel, inode);
+    for (auto& [offset, point] : file.points) {
+      if (point.users == 0 || point.is_armed || point.is_lost) continue;
+      if (backed && pages->is_unsaved(point.page())) continue;
+      if (is_ready(*pages, point)) ready.push_back(&point);
+    }
+  }
+  return ready;
+}
+
+Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  const auto kernel = reader();
+  const std::vector<Point*> ready = ready_points(kernel);
+  std::vector<GuestVirt> unlinked;
+  Writes writes;
+  for (Point* const point : ready) {
+    const auto& [inode, offset] = names_.at(point->name);
+    const auto pages = pages_of(kernel, inode);
+    const auto frame = pages ? pages->frame(point->page()) : std::nullopt;
+    if (!frame) continue;
+    if (!std::exchange(point->is_linked, true)) unlinked.push_back(point->name);
+    if (!point->is_written) append(writes.slots, frame->wrapping_add(point->slot), point->code);
+    const std::byte int3[] = {arch::kBreakpoint};
+    append(writes.int3s, frame->wrapping_add(point->in_page()), int3);
+    point->is_written = point->is_armed = true;
+  }
+  if (!unlinked.empty()) TRY(shim_->enable_user_points(unlinked));
+  TRY(write_in_order(machine, writes.slots));
+  return write_in_order(machine, writes.int3s);
+}
+
+/// Whether the frame has the point's int3 and its slot.
+bool UserPointTable::has_point(GuestPhys frame, const Point& point) const {
+  std::byte int3{};
+  std::vector<std::byte> code(point.code.size());
+  return machine_.memory().read(frame.wrapping_add(point.in_page()), std::span(&int3, 1)) &&
+         machine_.memory().read(frame.wrapping_add(point.slot), code) &&
+         int3 == arch::kBreakpoint && code == point.code;
+}
+
+/// The int3s of these; with `in_copies` also where a process has a copy of the page for itself.
+Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inode, File& file,
+                                     std::span<Point* const> points, bool in_copies) {
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  std::vector<std::pair<const Point*, GuestPhys>> frames;
+  if (pages && pages->identity() == file.identity) {
+    for (Point* const point : points) {
+      if (const auto frame = pages->frame(point->page())) frames.emplace_back(point, *frame);
+    }
+  }
+  if (in_copies && standing_) {
+    std::vector<FileRange> ranges;
+    for (const Point* point : points) {
+      ranges.push_back({inode, point->site.offset, point->site.offset + 1});
+    }
+    for (const auto& copy : standing_->copies(machine, kernel_, ranges)) {
+      const Point& point = *points[copy.range];
+      frames.emplace_back(&point, GuestPhys(round_down(copy.at.raw(), kTextPage)));
+    }
+  }
+  std::vector<vmm::CodeWrite> writes;
+  for (const auto& [point, frame] : frames) {
+    if (!has_point(frame, *point)) continue;
+    append(writes, frame.wrapping_add(point->in_page()),
+           std::span(point->site.instruction).first(1));
+  }
+  TRY(write_in_order(machine, writes));
+  for (Point* const point : points) point->is_armed = false;
+  return {};
+}
+
+/// Where the point's slot lies in the page cache.
+std::optional<GuestPhys> UserPointTable::slot_in(const GuestReader& kernel, GuestVirt inode,
+                                                 const Point& point) const {
+  const auto pages = pages_of(kernel, inode);
+  if (!pages) return std::nullopt;
+  const auto frame = pages->frame(point.page());
+  if (!frame) return std::nullopt;
+  return frame->wrapping_add(point.slot);
+}
+
+/// Of those where no int3 stands any more, and nobody is inside.
+void UserPointTable::restore_slots(vmm::PausedMachine& machine) {
+  std::vector<FileRange> ranges;
+  std::vector<Point*> points;
+  for (auto& [inode, file] : files_) {
+    for (auto& [offset, point] : file.points) {
+      if (!point.is_written || point.is_armed) continue;
+      ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.code.size()});
+      points.push_back(&point);
+    }
+  }
+  if (ranges.empty() || !standing_) return;
+  const auto inside = standing_->find(machine, kernel_, ranges);
+  if (!inside) return;
+  const auto kernel = reader();
+  auto places = standing_->copies(machine, kernel_, ranges);
+  for (std::size_t n = 0; n < points.size(); ++n) {
+    if (const auto at = slot_in(kernel, ranges[n].inode, *points[n])) places.push_back({n, *at});
+  }
+  std::vector<vmm::CodeWrite> writes;
+  for (const auto& [n, at] : places) {
+    if ((*inside)[n]) continue;
+    std::vector<std::byte> there(points[n]->code.size());
+    const bool is_ours = machine_.memory().read(at, there) && there == points[n]->code;
+    if (is_ours) append(writes, at, points[n]->before);
+  }
+  for (std::size_t n = 0; n < points.size(); ++n) points[n]->is_written = (*inside)[n];
+  (void)write_in_order(machine, writes);
+}
+
+Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
+  const std::lock_guard lock(lock_);
+  for (auto& [inode, file] : files_) {
+    std::vector<Point*> points;
+    for (auto& [offset, point] : file.points) {
+      if (point.is_armed && (which == Which::All || point.users == 0)) points.push_back(&point);
+    }
+    if (!points.empty()) TRY(restore(machine, inode, file, points, true));
+  }
+  restore_slots(machine);
+  return {};
+}
+
+void UserPointTable::keep_out() {
+  const std::lock_guard lock(lock_);
+  keeps_out_ = true;
+}
+
+bool UserPointTable::is_any_written() const {
+  const std::lock_guard lock(lock_);
+  return std::ranges::any_of(files_, [](const auto& file) {
+    return std::ranges::any_of(file.second.points,
+                               [](const auto& point) { return point.second.is_written; });
+  });
+}
+
+std::size_t UserPointTable::size() const {
+  const std::lock_guard lock(lock_);
+  return names_.size();
+}
+
+std::vector<GuestVirt> UserPointTable::inodes() const {
+  const std::lock_guard lock(lock_);
+  std::vector<GuestVirt> found;
+  for (const auto& [name, place] : names_) {
+    if (std::ranges::find(found, place.first) == found.end()) found.push_back(place.first);
+  }
+  return found;
+}
+
+std::size_t UserPointTable::armed() const {
+  const std::lock_guard lock(lock_);
+  std::size_t count = 0;
+  for (const auto& [inode, file] : files_) {
+    for (const auto& [offset, point] : file.points) count += point.is_armed ? 1 : 0;
+  }
+  return count;
+}
+
+bool UserPointTable::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const {
+  const std::lock_guard lock(lock_);
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return false;
+  const auto& points = file->second.points;
+  for (auto each = points.lower_bound(round_down(begin, kTextPage));
+       each != points.end() && each->second.page() * kTextPage < end; ++each) {
+    if (each->second.is_armed || each->second.is_written) return true;
+  }
+  return false;
+}
+
+Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt inode,
+                                        std::uint64_t begin, std::uint64_t end) {
+  const std::lock_guard lock(lock_);
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return {};
+  std::vector<Point*> points;
+  for (auto& [offset, point] : file->second.points) {
+    const std::uint64_t page = point.page() * kTextPage;
+    if (point.is_armed && page < end && page + kTextPage > begin) points.push_back(&point);
+  }
+  file->second.away_until = Clock::now() + kAway;
+  TRY(restore(machine, inode, file->second, points, false));
+  restore_slots(machine);
+  if (!points.empty()) {
+    notices_.push_back(
+        fmt::format("a process of the guest reads or writes a file with probes: {} "
+                    "of them are away for {} s and more",
+                    points.size(), kAway.count()));
+  }
+  return {};
+}
+
+/// Those whose page was given back, and read anew without them.
+void UserPointTable::note_missing(const GuestReader& kernel) {
+  std::size_t missing = 0;
+  for (auto& [inode, file] : files_) {
+    if (file.is_gone) continue;
+    const auto pages = pages_of(kernel, inode);
+    if (!pages) continue;
+    for (auto& [offset, point] : file.points) {
+      if (!point.is_armed) continue;
+      const auto frame = pages->frame(point.page());
+      if (frame && has_point(*frame, point)) continue;
+      point.is_armed = point.is_written = false;
+      ++missing;
+    }
+  }
+  if (missing == 0) return;
+  notices_.push_back(
+      fmt::format("the guest has given up pages with {} probes of processes: what "
+                  "ran there since was not seen",
+                  missing));
+}
+
+bool UserPointTable::wants_tending() {
+  const std::lock_guard lock(lock_);
+  const auto kernel = reader();
+  note_missing(kernel);
+  return !ready_points(kernel).empty();
+}
+
+std::size_t UserPointTable::absent() const {
+  const std::lock_guard lock(lock_);
+  std::size_t count = 0;
+  for (const auto& [inode, file] : files_) {
+    for (const auto& [offset, point] : file.points) {
+      count += point.users != 0 && !point.is_armed ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+std::vector<std::string> UserPointTable::take_notices() {
+  const std::lock_guard lock(lock_);
+  return std::exchange(notices_, {});
+}
+
+}  // namespace ringside::providers

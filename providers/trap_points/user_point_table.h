@@ -1,0 +1,182 @@
+// The table of trap points in the text of processes. Such a point is a place in a file: its int3
+// stands in the page that the kernel has of the file (the page cache), which all processes share
+// that map it. The displaced instruction stands in unused bytes of the same page (user_sites.h).
+// The stub knows the point by these bytes, so a page may be moved or copied.
+//
+// A page may be given back by the kernel and read anew, without our int3: tend() writes it again,
+// and until then nothing fires there. Before the guest reads or writes the file itself the int3s
+// have to go (step_aside()), or a disk would get them.
+//
+// Writes: a byte for each int3 and the displaced instruction, and the old bytes back; nothing else.
+// Threads: all functions on any, one at a time. Fire context: no.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "providers/trap_points/sites/user_sites.h"
+#include "vmm/base/address.h"
+#include "vmm/base/guest_reader.h"
+#include "vmm/base/result.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/page_cache.h"
+#include "vmm/linux/stacks/user_standing.h"
+#include "vmm/machine.h"
+#include "vmm/shim/shim_remains.h"
+#include "vmm/shim/trap_table.h"
+
+namespace ringside::providers {
+
+class UserPointTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// All must outlive it. Nothing is asked of `shim` before the first add(). Null: for trap points
+  /// that are left alone.
+  UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim, guest_linux::Kernel& kernel);
+
+  /// Text of the file as it is without our trap points.
+  std::size_t read(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
+  ReadFile reader_of(GuestVirt inode) const {
+    return [this, inode](std::uint64_t offset, std::span<std::byte> out) {
+      return read(inode, offset, out);
+    };
+  }
+  /// The file's functions; they stay as they are while this file is known. Empty where the file
+  /// cannot be read.
+  const guest_linux::FileFunctions* functions_of(GuestVirt inode);
+
+  /// Unsupported, with the reason, where no trap point can stand; else there is room for it from
+  /// now on.
+  Result<void> examine(GuestVirt inode, std::uint64_t offset);
+  /// The same, and makes the trap point, or gives it one more user; returns its name. Nothing is
+  /// written to the file.
+  Result<GuestVirt> add(GuestVirt inode, std::uint64_t offset);
+  /// Trap points that an earlier tracer has left, as far as they still stand: disarm() restores
+  /// them. Before any other is added.
+  void take_over(std::span<const vmm::ShimRemains::UserPoint> left);
+  /// How many trap points of the kernel take as much room in the stub as all that were examined.
+  /// Also while one is added.
+  std::size_t worth() const;
+  void release(GuestVirt name);
+  bool owns(GuestVirt name) const;
+
+  /// Writes the int3 of each trap point that has users and whose page is in memory.
+  Result<void> arm(vmm::PausedMachine& machine);
+  enum class Which : std::uint8_t { Unused, All };
+  /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
+  /// displaced instructions stay where somebody is inside of them: is_any_written().
+  Result<void> disarm(vmm::PausedMachine& machine, Which which);
+  bool any_armed() const { return armed() != 0; }
+  /// Whether displaced instructions lie in pages where no int3 leads to them any more.
+  bool is_any_written() const;
+  std::size_t size() const;
+  /// The files that have trap points.
+  std::vector<GuestVirt> inodes() const;
+  std::size_t armed() const;
+
+  /// From now on nothing is written into files.
+  void keep_out();
+
+  /// Whether trap points stand in these bytes of the file.
+  bool stands_in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const;
+  /// Restores those of the file that stand there, until tend() some time later finds that nobody
+  /// writes to it.
+  Result<void> step_aside(vmm::PausedMachine& machine, GuestVirt inode, std::uint64_t begin,
+                          std::uint64_t end);
+  /// Whether there is something for tend() to do: int3s are missing whose pages are in memory.
+  bool wants_tending();
+  Result<void> tend(vmm::PausedMachine& machine) { return arm(machine); }
+
+  /// How many have no page in memory, so that what runs there first is not seen.
+  std::size_t absent() const;
+  /// How often and why int3s were away since the last call, a line each.
+  std::vector<std::string> take_notices();
+
+ private:
+  struct Point {
+    UserSite site;
+    std::uint16_t slot = 0;               // offset in the page
+    std::vector<std::byte> code, before;  // of the slot
+    GuestVirt name{};                     // 0: it was only examined
+    unsigned users = 0;
+    bool is_linked = false;   // the stub knows it
+    bool is_written = false;  // its slot lies in the page
+    bool is_armed = false;
+    bool is_lost = false;  // other text is there now
+
+    std::uint64_t page() const { return site.offset / arch::kPageSize; }
+    std::uint16_t in_page() const {
+      return static_cast<std::uint16_t>(site.offset % arch::kPageSize);
+    }
+    std::uint64_t slot_offset() const { return page() * arch::kPageSize + slot; }
+  };
+  struct File {
+    guest_linux::FileIdentity identity;
+    guest_linux::FileFunctions functions;
+    std::map<std::uint64_t, std::vector<PageRoom>> rooms;  // that are free, by page
+    std::map<std::uint64_t, Point> points;                 // by offset
+    Clock::time_point away_until{};
+    bool is_gone = false;
+  };
+  /// By what the stub knows a trap point: offset of the int3, of the code, and its bytes.
+  using Key = std::tuple<std::uint16_t, std::uint16_t, std::uint64_t>;
+  struct Writes {
+    std::vector<vmm::CodeWrite> slots, int3s;
+  };
+
+  std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
+  vmm::PageTableReader reader() const;
+  Result<File*> find_file(GuestVirt inode);
+  Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
+  bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
+  bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
+  Result<Point*> find_point(GuestVirt inode, std::uint64_t offset);
+  Result<void> begin();
+  Result<void> find_slot(GuestVirt inode, File& file, Point& point);
+  bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
+  std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
+  static vmm::UserTrapPoint describe(GuestVirt inode, const Point& point);
+  static Key key_of(const vmm::UserTrapPoint& point) {
+    return {point.offset, point.code, point.bytes};
+  }
+  bool is_ready(const guest_linux::FilePages& pages, Point& point) const;
+  bool has_point(GuestPhys frame, const Point& point) const;
+  std::vector<Point*> ready_points(const GuestReader& kernel);
+  void note_missing(const GuestReader& kernel);
+  Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, File& file,
+                       std::span<Point* const> points, bool in_copies);
+  std::optional<GuestPhys> slot_in(const GuestReader& kernel, GuestVirt inode,
+                                   const Point& point) const;
+  void restore_slots(vmm::PausedMachine& machine);
+
+  vmm::Machine& machine_;
+  vmm::TrapTable* const shim_;
+  guest_linux::Kernel& kernel_;
+  std::optional<guest_linux::PageCacheLayout> layout_;
+  std::optional<guest_linux::UserStanding> standing_;
+  std::optional<std::uint32_t> writers_;                      // inode.i_writecount
+  std::optional<std::uint32_t> inode_super_, super_devices_;  // i_sb, s_bdi
+  std::optional<GuestVirt> no_devices_;                       // noop_backing_dev_info
+
+  std::atomic<std::size_t> examined_{0};
+  mutable std::mutex lock_;                                         // of what follows
+  std::map<GuestVirt, File> files_;                                 // by inode
+  std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
+  std::set<Key> keys_;
+  bool has_begun_ = false, keeps_out_ = false;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace ringside::providers

@@ -1,0 +1,86 @@
+/* Calls functions a known number of times, when it is told to: `calls NUMBER [THREADS [PROCESSES]]`
+ * goes to the background, says its process number, and waits until /tmp/go exists. Then each thread
+ * calls each function so often, and /tmp/said gets the numbers of calls, of all processes. The first
+ * instructions of the functions differ: they are what a probe displaces. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long number;
+static atomic_long *called; /* shared by the processes */
+long counter = 40, other = 2;
+
+__attribute__((noinline, noclone)) long pushes(long a, long b) {
+  __asm__ volatile("" : : : "rbx", "rbp", "memory");
+  return a * 2 + b;
+}
+__attribute__((noinline, noclone)) long adds(long a, long b) {
+  __asm__ volatile("" : : : "memory");
+  return a + b;
+}
+/* Its first instruction names memory by its distance. */
+__attribute__((noinline, noclone)) long loads(long a) {
+  return counter + other * a;
+}
+/* Two ways out. */
+__attribute__((noinline, noclone)) long either(long a) {
+  __asm__ volatile("" : : : "memory");
+  if ((a & 1) == 0) return 7;
+  __asm__ volatile("" : : : "memory");
+  return 8;
+}
+/* Ends with a jump to another function. */
+__attribute__((noinline, noclone)) long jumps(long a) {
+  return adds(a, 1);
+}
+__attribute__((noinline, noclone)) long recurses(long a) {
+  if (a <= 0) return 0;
+  long below = recurses(a - 1);
+  __asm__ volatile("" : "+r"(below)); /* else it becomes a loop */
+  return below + 1;
+}
+static const char *const names[] = {"pushes", "adds", "loads", "either", "jumps", "recurses"};
+
+static void *work(void *unused) {
+  (void)unused;
+  for (long n = 0; n < number; ++n) {
+    if (pushes(n, 1) != 2 * n + 1 || adds(n, 3) != n + 3 || loads(n) != 40 + 2 * n) abort();
+    if (either(n) != 7 + (n & 1) || jumps(n) != n + 1 || recurses(3) != 3) abort();
+  }
+  const long times[] = {1, 2, 1, 1, 1, 4};
+  for (int n = 0; n < 6; ++n) atomic_fetch_add(&called[n], times[n] * number);
+  return NULL;
+}
+
+int main(int count, char **arguments) {
+  number = count > 1 ? atol(arguments[1]) : 1;
+  const int threads = count > 2 ? atoi(arguments[2]) : 1, processes = count > 3 ? atoi(arguments[3]) : 1;
+  called = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const pid_t child = fork();
+  if (child != 0) {
+    printf("process %d\n", child);
+    return 0;
+  }
+  const int nowhere = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
+  while (access("/tmp/go", F_OK) != 0) usleep(10000);
+  for (int n = 1; n < processes; ++n) {
+    if (fork() != 0) continue;
+    work(NULL);
+    _exit(0);
+  }
+  pthread_t all[64];
+  for (int n = 0; n < threads; ++n) pthread_create(&all[n], NULL, work, NULL);
+  for (int n = 0; n < threads; ++n) pthread_join(all[n], NULL);
+  while (wait(NULL) > 0) continue;
+  FILE *said = fopen("/tmp/saying", "w");
+  for (int n = 0; n < 6; ++n) fprintf(said, "%s %ld\n", names[n], (long)called[n]);
+  fclose(said);
+  rename("/tmp/saying", "/tmp/said");
+  return 0;
+}

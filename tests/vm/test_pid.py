@@ -1,0 +1,225 @@
+"""Probes of a guest's processes: the counts are those of a program that calls its own functions."""
+
+import pathlib
+import re
+import tempfile
+import time
+import unittest
+
+import ringside
+from made_images import Archive, add_c_library, dynamic_program, initrd_with, static_program
+from test_attach_qmp import Machine, begin, end, started
+
+CALLS = 2000
+FUNCTIONS = ("pushes", "adds", "loads", "either", "jumps", "recurses")
+ENTRIES = " ".join(f"pidPID:a.out:{name}:entry {{ @[probefunc] = count(); }}" for name in FUNCTIONS)
+
+
+def counts(lines):
+    """Of lines "NAME NUMBER"."""
+    return {name: int(number) for name, number in re.findall(r"^ *(\w+) +(\d+)\s*$", lines, re.MULTILINE)}
+
+
+class Calling:
+    """The program calls.c in a guest, which waits for its word."""
+
+    def __init__(self, machine, calls=CALLS, threads=1, processes=1):
+        self._port = machine.port
+        status, said = self._port.run(f"rm -f /tmp/go /tmp/said; calls {calls} {threads} {processes}")
+        assert status == 0, said
+        self.pid = int(re.search(rb"process (\d+)", said)[1])
+
+    def go(self):
+        """Its word on its calls."""
+        status, said = self._port.run("touch /tmp/go; while [ ! -e /tmp/said ]; do sleep 0.1; done; "
+                                      "cat /tmp/said")
+        assert status == 0, said
+        return counts(said.decode())
+
+
+class Case(unittest.TestCase):
+    IMAGE, CPUS = "debian-6.12", 2
+
+    def setUp(self):
+        archive = Archive()
+        archive.file("bin/calls", static_program("calls.c"), 0o755)
+        self.add_to(archive)
+        initrd = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "initrd"
+        initrd.write_bytes(initrd_with(self.IMAGE, archive))
+        self.machine = self.enterContext(Machine(self.IMAGE, self.CPUS, initrd=initrd))
+
+    def add_to(self, archive):
+        """More files for the guest."""
+
+    def guest(self, command):
+        """The output of a command in the guest."""
+        status, said = self.machine.port.run(command)
+        self.assertEqual(status, 0, said)
+        return said.decode()
+
+    def trace(self, calling, program, options=(), meanwhile=None):
+        """Its outcome, once the program has called all, and what that one says."""
+        with self.machine.trace(begin(program.replace("PID", str(calling.pid))), ["-q", *options]) as running:
+            started(running)
+            if meanwhile:
+                meanwhile()
+            said = calling.go()
+            return end(running), said
+
+    def check_counts(self, calling, program=ENTRIES, **settings):
+        outcome, said = self.trace(calling, program, **settings)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout), said)
+
+    def refused(self, program):
+        """The line that says why, before the one that shows where."""
+        outcome = self.machine.run(program, ["-q"])
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+        return outcome.stderr.splitlines()[0]
+
+
+class Counts(Case):
+    def test_of_entries_of_all_threads(self):
+        self.check_counts(Calling(self.machine))
+        self.check_counts(Calling(self.machine, threads=4))
+
+    def test_of_one_process_among_others_of_the_same_program(self):
+        outcome, said = self.trace(Calling(self.machine, processes=3), ENTRIES)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual({name: 3 * number for name, number in counts(outcome.stdout).items()}, said)
+
+    def test_of_returns_with_their_values(self):
+        outcome, said = self.trace(
+            Calling(self.machine),
+            'pidPID:a.out:either:return { @[arg1 == 7 ? "seven" : arg1 == 8 ? "eight" : "other"] = count(); } '
+            'pidPID:a.out:jumps:return,pidPID:a.out:recurses:return { @[probefunc] = count(); } '
+            'pidPID:a.out:loads:return { @value = sum(arg1); } END { printa("sum %@d\\n", @value); }')
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout), {
+            "seven": CALLS // 2, "eight": CALLS // 2, "jumps": said["jumps"], "recurses": said["recurses"],
+            "sum": sum(40 + 2 * n for n in range(CALLS))})
+
+    def test_of_arguments(self):
+        outcome, _ = self.trace(Calling(self.machine),
+                                'pidPID:a.out:pushes:entry { @one = sum(arg0); @other = sum(arg1); } '
+                                'END { printa("one %@d\\n", @one); printa("other %@d\\n", @other); }')
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout), {"one": sum(range(CALLS)), "other": CALLS})
+
+    def test_of_each_instruction(self):
+        calling = Calling(self.machine)
+        listed = self.machine.run(f"pid{calling.pid}:a.out:pushes:", ["-l"])
+        names = re.findall(r" pushes +([0-9a-f]+)$", listed.stdout, re.MULTILINE)
+        self.assertGreater(len(names), 1, listed)
+        outcome, said = self.trace(calling, "pidPID:a.out:pushes: { @[probename] = count(); }")
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout),
+                         {name: said["pushes"] for name in [*names, "entry", "return"]})
+
+
+class CountsOfOld(Counts):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
+class Files(Case):
+    def test_are_read_and_copied_as_they_were(self):
+        before = self.guest("md5sum < /bin/calls")
+        calling = Calling(self.machine)
+        with self.machine.trace(begin(ENTRIES.replace("PID", str(calling.pid))), ["-q"]) as running:
+            started(running)
+            self.assertEqual(self.guest("md5sum < /bin/calls"), before)
+            self.guest("cp /bin/calls /tmp/copy")
+            outcome = end(running)
+        self.assertIn("a process of the guest reads or writes a file with probes", outcome.stderr)
+        self.assertEqual(self.guest("md5sum < /tmp/copy"), before)
+        self.assertEqual(self.guest("md5sum < /bin/calls"), before)
+        self.check_counts(calling)
+        self.assertEqual(self.guest("md5sum < /bin/calls"), before)
+
+    def test_are_as_they_were_once_a_killed_ringside_was_cleaned_up_after(self):
+        before = self.guest("md5sum < /bin/calls")
+        calling = Calling(self.machine)
+        with self.machine.trace(begin(ENTRIES.replace("PID", str(calling.pid)))) as running:
+            started(running)
+            running.process.kill()
+        said = calling.go()
+        self.assertEqual(said["pushes"], CALLS)
+        outcome = ringside.run(machine=False, verb=["clean", f"qmp:{self.machine.path}"])
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(self.guest("md5sum < /bin/calls"), before)
+        self.check_counts(Calling(self.machine))
+
+
+class Libraries(Case):
+    """Probes of all processes, on a library and on the C library."""
+
+    ADDS = "pid*:libadds.so:library_adds:entry { @ = count(); }"
+
+    def add_to(self, archive):
+        add_c_library(archive)
+        library = dynamic_program("library.c", "-shared", "-DLIBRARY")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "libadds.so").write_bytes(library)
+            program = dynamic_program("library.c", f"-L{folder}", "-ladds", "-Wl,-rpath,/lib")
+        archive.file("lib/libadds.so", library, 0o755)
+        archive.file("bin/library", program, 0o755)
+
+    def check_calls(self, *commands):
+        """Each call of all is counted. The first one has the library mapped when tracing begins."""
+        self.guest("rm -f /tmp/go; library 1 > /tmp/first & sleep 0.1")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            said = self.guest("touch /tmp/go; wait; cat /tmp/first; " + "; ".join(commands))
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(sum(map(int, outcome.stdout.split())),
+                         sum(map(int, re.findall(r"^calls (\d+)", said, re.MULTILINE))))
+
+    def test_count_in_processes_that_come_later(self):
+        self.check_calls("library 1000", "library 1000", "(library 500 & library 500 & wait)")
+
+    def test_count_while_processes_fork_and_run_others_and_signals_come(self):
+        self.check_calls("library 20000 churn", "(library 5000 churn & library 5000 churn & wait)")
+
+    def test_count_in_a_process_that_has_a_copy_of_the_page(self):
+        self.check_calls("library 1000 copy", "library 1000")
+
+    def test_leave_a_process_with_a_copy_alone_when_tracing_ends(self):
+        self.guest("rm -f /tmp/go /tmp/went; library 1 & sleep 0.1; "
+                   "(library 300000 copy > /tmp/copy; echo $? > /tmp/went) &")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            self.guest("touch /tmp/go")
+            time.sleep(0.3)  # it calls meanwhile; where it is just then does not matter
+            end(running)
+        said = self.guest("while [ ! -e /tmp/went ]; do sleep 0.1; done; cat /tmp/copy /tmp/went")
+        self.assertEqual(said, "calls 300000\n0\n")
+
+    def test_of_the_c_library_by_the_hundred(self):
+        before = self.guest("md5sum < /lib/x86_64-linux-gnu/libc.so.6")
+        self.guest("rm -f /tmp/go; library 1 > /tmp/first & sleep 0.1")
+        with self.machine.trace(begin("pid*:libc.so.6::entry { @[probefunc] = count(); }"), ["-q"]) as running:
+            started(running)
+            self.guest("touch /tmp/go; wait; library 10 churn")
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        found = counts(outcome.stdout)
+        self.assertEqual(found.get("__libc_fork", found.get("fork")), 4, found)
+        self.assertEqual(self.guest("md5sum < /lib/x86_64-linux-gnu/libc.so.6"), before)
+        self.guest("rm /tmp/go; touch /tmp/go; library 10 churn")
+
+
+class Refusals(Case):
+    def test_say_why(self):
+        calling = Calling(self.machine)
+        for program, why in {
+                "pid99999:a.out:adds:entry {}": "the guest has no process 99999",
+                f"pid{calling.pid}:libc.so.6:malloc:entry {{}}": "has no module libc.so.6 mapped; it has: calls",
+                f"pid{calling.pid}:a.out:no_such:entry {{}}": "names a function no_such",
+        }.items():
+            with self.subTest(program):
+                self.assertIn(why, self.refused(program))
+
+
+if __name__ == "__main__":
+    unittest.main()

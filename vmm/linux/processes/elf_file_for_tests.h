@@ -1,0 +1,114 @@
+// An ELF file for tests, with text, and a symbol table of its functions; a fake guest has it in its
+// page cache.
+// Not linked into the product.
+#pragma once
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/page_cache_fakes_for_tests.h"
+
+namespace ringside::guest_linux::fakes {
+
+class ElfFile {
+ public:
+  static constexpr std::uint64_t kLinkedAt = 0x400000;  // of the file's first byte
+
+  /// So many bytes of text at this offset, both in whole pages.
+  ElfFile(std::uint64_t text, std::uint64_t bytes) : text_(text), text_bytes_(bytes) {
+    bytes_.resize(text + bytes);
+  }
+
+  std::byte& byte(std::uint64_t offset) { return bytes_.at(offset); }
+  void add_function(std::string name, std::uint64_t offset, std::uint64_t size,
+                    unsigned char type = STT_FUNC) {
+    Elf64_Sym symbol{};
+    symbol.st_name = static_cast<Elf64_Word>(names_.size());
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, type);
+    symbol.st_shndx = 1;
+    symbol.st_value = kLinkedAt + offset;
+    symbol.st_size = size;
+    symbols_.push_back(symbol);
+    names_ += name + '\0';
+  }
+  void forget_page(std::uint64_t offset) { forgotten_.insert(offset / 4096); }
+
+  /// As ReadFile.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const {
+    std::size_t done = 0;
+    while (done < out.size() && offset + done < bytes_.size() &&
+           !forgotten_.contains((offset + done) / 4096)) {
+      out[done] = bytes_[offset + done];
+      ++done;
+    }
+    return done;
+  }
+
+  /// The whole file: headers, text, .symtab and .strtab, their headers.
+  std::vector<std::byte> encode() const {
+    std::vector<std::byte> file = bytes_;
+    const auto append = [&file](std::span<const std::byte> more) {
+      const std::uint64_t at = file.size();
+      file.insert(file.end(), more.begin(), more.end());
+      return at;
+    };
+    Elf64_Shdr sections[3] = {};
+    sections[1].sh_type = table_type;
+    sections[1].sh_link = 2;
+    sections[1].sh_offset = append(std::as_bytes(std::span(symbols_)));
+    sections[1].sh_size = symbols_.size() * sizeof(Elf64_Sym);
+    sections[2].sh_type = SHT_STRTAB;
+    sections[2].sh_offset = append(std::as_bytes(std::span(names_)));
+    sections[2].sh_size = names_.size();
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_machine = EM_X86_64;
+    header.e_phoff = sizeof header;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 1;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = 3;
+    header.e_shoff = append(std::as_bytes(std::span(sections)));
+    Elf64_Phdr segment{};
+    segment.p_type = PT_LOAD;
+    segment.p_flags = PF_R | PF_X;
+    segment.p_offset = text_;
+    segment.p_vaddr = kLinkedAt + text_;
+    segment.p_filesz = segment.p_memsz = text_bytes_;
+    std::memcpy(file.data(), &header, sizeof header);
+    std::memcpy(file.data() + sizeof header, &segment, sizeof segment);
+    return file;
+  }
+
+  /// As they are read from a guest that has all of the file in memory.
+  FileFunctions functions() const {
+    PagedGuest guest;
+    PageCacheWriter cache(guest);
+    const PageCacheLayout layout = page_cache_layout();
+    const GuestVirt inode(cache.whole(encode()));
+    const auto pages = FilePages::of_inode(cache.memory(), guest, layout, inode);
+    return pages ? FileFunctions::read(*pages) : FileFunctions();
+  }
+
+  Elf64_Word table_type = SHT_SYMTAB;
+
+ private:
+  std::uint64_t text_, text_bytes_;
+  std::vector<std::byte> bytes_;
+  std::vector<Elf64_Sym> symbols_ = {{}};
+  std::string names_ = std::string(1, '\0');
+  std::set<std::uint64_t> forgotten_;
+};
+
+}  // namespace ringside::guest_linux::fakes

@@ -1,0 +1,66 @@
+// The functions of an ELF file that the guest's kernel has in memory, by their offsets in the file:
+// those of .symtab, or of .dynsym where there is no other table, or its pages are not in memory.
+// System V ABI, "Object Files" (gABI 4.1). It is read through the page cache (page_cache.h), so no
+// process and no address of one matters.
+// Hostile input: every byte is the file's; counts are bounded, and what contradicts itself is left
+// out. Used by the provider pid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vmm/linux/processes/page_cache.h"
+
+namespace ringside::guest_linux {
+
+struct FileFunction {
+  std::string_view name;     // owned by the table; printable
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t size = 0;    // bytes; 0: the table does not say
+};
+
+class FileFunctions {
+ public:
+  /// Which table they are of.
+  enum class Source : std::uint8_t { None, Symbols, DynamicSymbols };
+
+  FileFunctions() = default;
+  FileFunctions(FileFunctions&&) = default;
+  FileFunctions& operator=(FileFunctions&&) = default;
+  /// None where the file is no ELF file of this architecture, or its headers are not in memory.
+  static FileFunctions read(const FilePages& file);
+
+  Source source() const { return source_; }
+  /// Whether the table was in memory to its end.
+  bool is_whole() const { return is_whole_; }
+  /// By offset; of several at one offset each.
+  std::span<const FileFunction> all() const { return functions_; }
+  /// Whether bytes of the file may be executed: in a loaded segment with PF_X.
+  bool is_text(std::uint64_t offset) const;
+
+ private:
+  struct Segment {
+    std::uint64_t offset = 0, bytes = 0, address = 0;
+  };
+  struct Table {
+    Source source = Source::None;
+    std::uint64_t offset = 0, bytes = 0;  // of the symbols, in the file
+    std::uint64_t strings = 0, string_bytes = 0;
+  };
+
+  bool read_segments(const FilePages& file);
+  std::vector<Table> tables_in(const FilePages& file) const;
+  bool read_table(const FilePages& file, const Table& table);
+  std::optional<std::uint64_t> offset_of(std::uint64_t address) const;
+
+  std::vector<Segment> text_;
+  std::vector<FileFunction> functions_;
+  std::vector<char> names_;
+  Source source_ = Source::None;
+  bool is_whole_ = false;
+};
+
+}  // namespace ringside::guest_linux
