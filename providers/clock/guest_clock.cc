@@ -105,9 +105,28 @@ std::uint64_t GuestClock::in_order(std::uint64_t time, std::uint32_t vcpu) {
 }
 
 std::uint64_t GuestClock::time_of(Look look) {
-  const Line line = line_.read(lock_);
+  const auto time = settled_time(line_.read(lock_), look);
+  return time ? *time : learn(look);
+}
+
+void GuestClock::recorded_times(std::span<std::uint64_t> tscs, std::uint64_t before,
+                                std::uint64_t host_tsc) {
+  Line line = line_.read(lock_);
+  for (std::uint64_t& one : tscs) {
+    const Look look{one, host_tsc, before, IsLate::ForAnyTime};
+    if (const auto time = settled_time(line, look)) {
+      one = *time;
+    } else {
+      one = learn(look);
+      line = line_.read(lock_);
+    }
+  }
+}
+
+/// By a line that the trap says nothing new about; empty where it does.
+std::optional<std::uint64_t> GuestClock::settled_time(const Line& line, Look look) const {
   look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
-  if (!is_settled(line, look)) return learn(look);
+  if (!is_settled(line, look)) return std::nullopt;
   return time_at(line, look.guest + moved_since(line, look.guest));
 }
 

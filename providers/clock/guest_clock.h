@@ -34,6 +34,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -97,11 +98,9 @@ class GuestClock {
   /// comes after that.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc, std::uint32_t vcpu,
                           IsLate is_late = IsLate::ForAWhile);
-  /// The same for a trap that waited for nobody: at the host's TSC `before` it had not come yet.
-  std::uint64_t recorded_time(std::uint64_t guest_tsc, std::uint64_t before,
-                              std::uint64_t host_tsc) {
-    return time_of({guest_tsc, host_tsc, before, IsLate::ForAnyTime});
-  }
+  /// The same for traps that waited for nobody, found by one look: each TSC of the guest's becomes
+  /// its time. At the host's TSC `before` none of them had come yet.
+  void recorded_times(std::span<std::uint64_t> tscs, std::uint64_t before, std::uint64_t host_tsc);
   /// The time of this vCPU's next trap, which is not before the last one that this or trap_time()
   /// has told.
   std::uint64_t in_order(std::uint64_t time, std::uint32_t vcpu);
@@ -126,6 +125,16 @@ class GuestClock {
   /// Ties walltimestamp to the time line: at `host_tsc` it was `realtime` (ns since the epoch).
   void set_wall(std::uint64_t host_tsc, std::int64_t realtime);
   std::int64_t wall_of_host(std::uint64_t host_tsc) const;
+  /// One moment of the host, on the time line and in real time.
+  struct Moment {
+    std::uint64_t time = 0;  // as moment() has it
+    std::int64_t wall = 0;
+    /// The real time of another moment nearby.
+    std::int64_t wall_at(std::uint64_t other) const {
+      return wall + static_cast<std::int64_t>(other - time);
+    }
+  };
+  Moment at(std::uint64_t host_tsc) const { return {moment(host_tsc), wall_of_host(host_tsc)}; }
 
   /// Traps whose TSC was not believed. On any thread.
   std::uint64_t disbelieved() const { return disbelieved_.load(std::memory_order_relaxed); }
@@ -203,6 +212,7 @@ class GuestClock {
   };
 
   std::uint64_t time_of(Look look);
+  std::optional<std::uint64_t> settled_time(const Line& line, Look look) const;
   std::uint64_t time_at(const Line& line, std::uint64_t ticks) const;
   static std::uint64_t moved_since(const Line& line, std::uint64_t guest);
   bool believes(const Line& line, const Look& look) const;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
 
 namespace ringside::providers {
 namespace {
@@ -273,6 +276,12 @@ TEST(GuestClock, TrapsThatWaitAndThoseThatDoNotHaveOneOrder) {
   EXPECT_EQ(clock.trap_time(5'500, kHost + 5'500, 0), waited + 1'000);
 }
 
+std::uint64_t recorded_time(GuestClock& clock, std::uint64_t tsc, std::uint64_t before,
+                            std::uint64_t host_tsc) {
+  clock.recorded_times(std::span(&tsc, 1), before, host_tsc);
+  return tsc;
+}
+
 TEST(GuestClock, ARecordedTrapHasTheGuestsOwnTimeHoweverLateTheHostLooks) {
   GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   const std::uint64_t first = clock.trap_time(1'000, kHost + 1'000, 0);
@@ -280,23 +289,42 @@ TEST(GuestClock, ARecordedTrapHasTheGuestsOwnTimeHoweverLateTheHostLooks) {
   // Ten in one ring, which is copied 5 ms later.
   for (std::uint64_t n = 1; n <= 10; ++n) {
     const std::uint64_t guest = 1'000 + 3'000 * n;
-    EXPECT_EQ(clock.recorded_time(guest, kHost + 1'000, kHost + 5'000'000) - first, 3'000 * n);
+    EXPECT_EQ(recorded_time(clock, guest, kHost + 1'000, kHost + 5'000'000) - first, 3'000 * n);
   }
 
   EXPECT_EQ(clock.host_time(kHost + 5'000'000) - first, 4'999'000u);
   EXPECT_EQ(clock.disbelieved(), 0u);
 }
 
+TEST(GuestClock, RecordedTrapsOfOneLookHaveTheTimesThatTheyHaveOneByOne) {
+  GuestClock together(TickRate(kOneSecond), {nullptr, 1, kHost});
+  GuestClock alone(TickRate(kOneSecond), {nullptr, 1, kHost});
+  for (GuestClock* const clock : {&together, &alone}) clock->trap_time(9'000, kHost + 9'700, 0);
+
+  // The third one shows that the clock was thought to be later than it is, and the last one is
+  // forged.
+  std::array<std::uint64_t, 5> tscs = {9'100, 9'200, 12'900, 13'000, 90 * kOneSecond};
+  std::vector<std::uint64_t> expected;
+  for (const std::uint64_t tsc : tscs) {
+    expected.push_back(recorded_time(alone, tsc, kHost + 9'700, kHost + 13'000));
+  }
+  together.recorded_times(tscs, kHost + 9'700, kHost + 13'000);
+
+  EXPECT_EQ(std::vector(tscs.begin(), tscs.end()), expected);
+  EXPECT_EQ(together.disbelieved(), alone.disbelieved());
+  EXPECT_EQ(together.accuracy()->offset, alone.accuracy()->offset);
+}
+
 TEST(GuestClock, ARecordedTrapIsBelievedHoweverLongItWaited) {
   GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
   const std::uint64_t first = clock.trap_time(1'000, kHost + 1'000, 0);
 
-  const std::uint64_t time = clock.recorded_time(3'000, kHost + 1'000, kHost + 60 * kOneSecond);
+  const std::uint64_t time = recorded_time(clock, 3'000, kHost + 1'000, kHost + 60 * kOneSecond);
 
   EXPECT_EQ(time - first, 2'000u);
   EXPECT_EQ(clock.disbelieved(), 0u);
   // But not one that says that it came before a look that did not find it.
-  clock.recorded_time(4'000, kHost + 60 * kOneSecond, kHost + 61 * kOneSecond);
+  recorded_time(clock, 4'000, kHost + 60 * kOneSecond, kHost + 61 * kOneSecond);
   EXPECT_EQ(clock.disbelieved(), 1u);
 }
 
@@ -306,7 +334,7 @@ TEST(GuestClock, ARecordedTrapShowsHowLateTimesAreAtMost) {
   ASSERT_GT(clock.accuracy()->late_at_most, 1'000'000u) << "it could have come long before";
 
   // It had not come 200 before it did.
-  clock.recorded_time(20'000, kHost + 19'800, kHost + 500'000);
+  recorded_time(clock, 20'000, kHost + 19'800, kHost + 500'000);
 
   EXPECT_EQ(clock.accuracy()->late_at_most, 200u);
 }
@@ -317,7 +345,7 @@ TEST(GuestClock, RecordedTrapsShowAStopThatNobodyTellsOf) {
 
   // The machine stood still for 3 s before the host looked, and saw that nothing had come yet.
   const std::uint64_t looked = kHost + 3 * kOneSecond + 1'000;
-  const std::uint64_t time = clock.recorded_time(2'000, looked, looked + 1'000);
+  const std::uint64_t time = recorded_time(clock, 2'000, looked, looked + 1'000);
 
   EXPECT_EQ(time - first, 3 * kOneSecond + 2'000);
 }

@@ -39,14 +39,10 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
                          const std::optional<vmm::TrappedTask>& task,
                          const std::optional<TrapMoment>& when) {
-  registers_ = registers;
-  percpu_base_ = percpu_base;
-  anywhere_ = false;
-  is_over_ = false;
-  keeps_still_ = false;
-  task_ = task;
+  own_registers_ = registers;
+  begin_moment(own_registers_, percpu_base, task);
   when_ = when;
-  current_ = task ? std::optional(task->address) : std::nullopt;
+  is_over_ = false;
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
@@ -56,21 +52,32 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
   process_reader_.set_table(process_table_);  // forgets the last firing's translations
 }
 
-void LinuxContext::replay(const vmm::Trap& trap, const TrapMoment& when) {
-  begin(trap.registers, trap.percpu_base, trap.task, when);
+void LinuxContext::replay(const vmm::Trap& trap, std::uint64_t time) {
+  begin_moment(trap.registers, trap.percpu_base, trap.task);
+  when_.emplace(TrapMoment{trap.tsc, time});
   is_over_ = true;
   trap.list != nullptr ? runs_.begin(*trap.list, trap.runs) : runs_.clear();
 }
 
+void LinuxContext::begin_moment(const Registers& registers, GuestVirt percpu_base,
+                                const std::optional<vmm::TrappedTask>& task) {
+  registers_ = &registers;
+  percpu_base_ = percpu_base;
+  anywhere_ = false;
+  keeps_still_ = false;
+  task_ = task;
+  current_ = task ? std::optional(task->address) : std::nullopt;
+}
+
 void LinuxContext::follow_tables() {
   arch::PageTable table = kernel_table_;
-  table.levels = arch::page_table_of(registers_).levels;
+  table.levels = arch::page_table_of(*registers_).levels;
   process_table_.levels = table.levels;
   // In user mode it may be the user's half, but then the kernel has long had its own table.
   const bool has_own = layout_.task_comm.has_value();
-  if (!registers_.in_user_mode() || !has_own) table.root = process_table_.root;
+  if (!registers_->in_user_mode() || !has_own) table.root = process_table_.root;
   // Without paging there are no tables: a root that is nowhere makes every read a fault.
-  if (!arch::pages(registers_)) table.root = arch::kNoRoot;
+  if (!arch::pages(*registers_)) table.root = arch::kNoRoot;
   kernel_reader_.set_table(table);
 }
 
@@ -78,7 +85,7 @@ std::optional<TaskMoment> LinuxContext::task_moment() const {
   const auto task = current();
   const auto tid = known_variable(dif::ContextVariable::Tid);
   if (!task || !tid) return std::nullopt;
-  return TaskMoment{task->raw(), static_cast<std::int32_t>(*tid), registers_.*arch::kStackPointer};
+  return TaskMoment{task->raw(), static_cast<std::int32_t>(*tid), registers_->*arch::kStackPointer};
 }
 
 std::optional<std::uint32_t> LinuxContext::system_call_number() const {
@@ -169,7 +176,7 @@ Result<std::uint64_t, Fault> LinuxContext::error_number() const {
 }
 
 Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
-  const std::uint64_t top = registers_.*arch::kStackPointer;
+  const std::uint64_t top = registers_->*arch::kStackPointer;
   const auto at = GuestVirt(top).checked_add(std::uint64_t{index} * arch::kStackWord);
   if (!at) return tl::make_unexpected(Fault{FaultKind::BadAddress, 0, top});
   return load<std::uint64_t>(kernel(), *at);
@@ -177,13 +184,13 @@ Result<std::uint64_t, Fault> LinuxContext::stack_word(unsigned index) const {
 
 Result<std::uint64_t, Fault> LinuxContext::machine_register(dif::RegisterSet set,
                                                             std::uint64_t n) const {
-  if (set == dif::RegisterSet::AtProbe) return register_for_d(registers_, n);
+  if (set == dif::RegisterSet::AtProbe) return register_for_d(*registers_, n);
   return register_for_d(TRY(user_registers()), n);
 }
 
 std::uint64_t LinuxContext::address_space() const {
   // With page-table isolation, both tables of a process are one space: they lie side by side.
-  return arch::page_table_of(registers_).root.raw() >> (arch::kPageShift + 1);
+  return arch::page_table_of(*registers_).root.raw() >> (arch::kPageShift + 1);
 }
 
 Result<std::uint64_t, Fault> LinuxContext::argument(unsigned n) const {

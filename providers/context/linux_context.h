@@ -70,8 +70,8 @@ class LinuxContext final : public dif::GuestContext {
              const std::optional<vmm::TrappedTask>& task = std::nullopt,
              const std::optional<TrapMoment>& when = std::nullopt);
   /// The same for a moment that is over: the guest runs on, so only what the record holds is known,
-  /// and all other memory is a fault. The trap's runs must live until the next moment.
-  void replay(const vmm::Trap& trap, const TrapMoment& when);
+  /// and all other memory is a fault. The trap and its runs must live until the next moment.
+  void replay(const vmm::Trap& trap, std::uint64_t time);
   /// The thread has stood still for so long (ns) for the trap of that moment.
   void waited(std::uint64_t nanoseconds) {
     if (!task_ || !task_->ids) return;
@@ -123,7 +123,7 @@ class LinuxContext final : public dif::GuestContext {
                                   std::span<char> out) const override {
     return paths_.path(kernel(), dentry, mount, out);
   }
-  const Registers& registers() const { return registers_; }
+  const Registers& registers() const { return *registers_; }
   /// The process's: the trap's own where it came from user mode, else those that the kernel saved
   /// when it was entered. Fault: a kernel thread, which has none, or a stack without an entry from
   /// user mode.
@@ -144,6 +144,8 @@ class LinuxContext final : public dif::GuestContext {
   bool keeps_still() const { return keeps_still_; }
 
  private:
+  void begin_moment(const Registers& registers, GuestVirt percpu_base,
+                    const std::optional<vmm::TrappedTask>& task);
   Result<GuestVirt, Fault> current() const;
   void follow_tables();
   Result<std::uint64_t, Fault> known_variable(dif::ContextVariable which) const;
@@ -166,7 +168,7 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::uint64_t, Fault> stack_word(unsigned index) const;
   Result<std::uint64_t, Fault> error_number() const;
   ArgumentMoment moment() const {
-    return {registers_,      kernel(),     binding_.site, {},
+    return {*registers_,     kernel(),     binding_.site, {},
             &filter_values_, percpu_base_, this,          when_ ? when_->time : 0};
   }
 
@@ -187,7 +189,8 @@ class LinuxContext final : public dif::GuestContext {
   const RecordedMemory recorded_kernel_{runs_, RecordedMemory::Half::Kernel},
       recorded_user_{runs_, RecordedMemory::Half::User};
 
-  Registers registers_;
+  Registers own_registers_;
+  const Registers* registers_ = &own_registers_;  // of the moment: these, or the trap's
   GuestVirt percpu_base_;
   Binding binding_;
   FilterValues filter_values_;

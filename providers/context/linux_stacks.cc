@@ -25,7 +25,7 @@ constexpr Fault bad_address(std::uint64_t at) {
 }  // namespace
 
 Result<Registers, Fault> LinuxContext::user_registers() const {
-  if (registers_.in_user_mode()) return registers_;
+  if (registers_->in_user_mode()) return *registers_;
   constexpr Fault kNone{FaultKind::IllegalOperation, 0, 0};
   const GuestVirt task = TRY(current());
   if (TRY(field<std::uint64_t>(task, layout_.task_mm)) == 0) {
@@ -36,8 +36,8 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
   if (!at) return tl::make_unexpected(bad_address(stack.raw()));
   Registers user = arch::unsave(TRY(load<arch::SavedRegisters>(kernel(), *at)));
   if (!user.in_user_mode()) return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
-  user.cr0 = registers_.cr0, user.cr3 = registers_.cr3, user.cr4 = registers_.cr4;
-  user.efer = registers_.efer;
+  user.cr0 = registers_->cr0, user.cr3 = registers_->cr3, user.cr4 = registers_->cr4;
+  user.efer = registers_->efer;
   return user;
 }
 
@@ -47,11 +47,11 @@ bool LinuxContext::at_function_edge() const {
 
 Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> frames) const {
   using Start = guest_linux::WalkStart;
-  if (parts_.stack_tables == nullptr || registers_.in_user_mode()) return 0;
+  if (parts_.stack_tables == nullptr || registers_->in_user_mode()) return 0;
   const Start start = at_function_edge() ? Start::Caller : Start::Here;
   recorded_kernel_.forget_missed();
   const std::size_t found =
-      guest_linux::unwind(*parts_.stack_tables, kernel(), registers_, start, frames);
+      guest_linux::unwind(*parts_.stack_tables, kernel(), *registers_, start, frames);
   // Else a stack that ends where the record does would be taken for a whole one.
   if (const auto at = recorded_kernel_.missed()) {
     return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
@@ -93,6 +93,7 @@ Result<bool, Fault> LinuxContext::progeny_of(std::int64_t pid) const {
 }
 
 Result<void, Fault> LinuxContext::write_user(GuestVirt at, std::span<const std::byte> bytes) const {
+  if (is_over_) return tl::make_unexpected(bad_address(at.raw()));
   // First all of it is looked up, then it is written: a string that ends in a read-only page must
   // not be there in part.
   for (const bool writing : {false, true}) {

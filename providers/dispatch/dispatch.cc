@@ -57,7 +57,8 @@ std::optional<std::uint32_t> TrapDispatcher::cpu_of(const vmm::Trap& trap) const
   return cpu && *cpu < contexts_.size() ? cpu : std::nullopt;
 }
 
-void TrapDispatcher::replay(const vmm::Trap& trap, std::uint64_t time, std::uint64_t now) {
+void TrapDispatcher::replay(const vmm::Trap& trap, std::uint64_t time,
+                            const GuestClock::Moment& now) {
   const dif::FireScope scope;
   const auto cpu = cpu_of(trap);
   if (!cpu) {
@@ -65,12 +66,12 @@ void TrapDispatcher::replay(const vmm::Trap& trap, std::uint64_t time, std::uint
     return;
   }
   time = in_order(time, trap.tsc, *cpu);
-  const auto ago = static_cast<std::int64_t>(clock_.since(time, now));
-  const dif::FireRecord record{*cpu, time, clock_.wall_of_host(now) - ago};
+  const dif::FireRecord record{*cpu, time, now.wall_at(time)};
   const std::lock_guard lock(sink_.firing_lock(*cpu));
   if (is_closed()) return;
-  contexts_[*cpu].replay(trap, TrapMoment{trap.tsc, time});
-  (void)fire_at(trap, {std::nullopt, trap.percpu_base, trap.registers}, record);
+  LinuxContext& context = contexts_[*cpu];
+  context.replay(trap, time);
+  fire_at(trap.address, record, context);
   tally_.add_recorded(*cpu);
 }
 
@@ -106,31 +107,29 @@ TrapDispatcher::AfterFiring TrapDispatcher::serve(const vmm::Trap& trap, const F
   const dif::FireRecord record{cpu, time, clock_.wall_of_host(tsc) - ago};
   const std::lock_guard lock(sink_.firing_lock(cpu));
   if (is_closed()) return AfterFiring::Resume;  // while we waited
-  contexts_[cpu].begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});
-  const AfterFiring then = fire_at(trap, here, record);
+  LinuxContext& context = contexts_[cpu];
+  context.begin(trap.registers, trap.percpu_base, trap.task, TrapMoment{trap.tsc, time});
+  fire_at(trap.address, record, context);
+  if (context.keeps_still()) sink_.keep(cpu, here);
   const std::uint64_t waited = clock_.since(time, host_tsc());
   tally_.add(cpu, waited);
-  contexts_[cpu].waited(waited);
-  return then;
+  context.waited(waited);
+  return context.keeps_still() ? AfterFiring::StandStill : AfterFiring::Resume;
 }
 
-TrapDispatcher::AfterFiring TrapDispatcher::fire_at(const vmm::Trap& trap, const FiringVcpu& here,
-                                                    const dif::FireRecord& record) {
+void TrapDispatcher::fire_at(GuestVirt address, const dif::FireRecord& record,
+                             LinuxContext& context) {
   const DispatchTable& table = *current_.load(std::memory_order_acquire);
-  const AddressBindings* const place = table.find(trap.address);
+  const AddressBindings* const place = table.find(address);
   if (place == nullptr) {
     no_point_.fetch_add(1, std::memory_order_relaxed);
-    return AfterFiring::Resume;
+    return;
   }
   table.hit(*place, record.vcpu);
-  LinuxContext& context = contexts_[record.vcpu];
   for (const Binding& binding : table.bindings(*place)) fire(binding, record, context);
   if (const auto* const ends = table.ends(*place)) fire_returns(*ends, record, context);
   if (place->waiting != 0) await_return(table.waiting(*place), record, context);
   if (place->by_number >= 0) fire_by_number(table, *place, record, context);
-  if (!context.keeps_still()) return AfterFiring::Resume;
-  sink_.keep(record.vcpu, here);
-  return AfterFiring::StandStill;
 }
 
 /// Where nobody can wait for the return, the jump is the last that is seen of the function.

@@ -66,8 +66,9 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   /// From now on traps come one at a time, in the order of the guest's TSC over all CPUs. So no
   /// timestamp is before that of the trap before, but where one was very late. Before open().
   void keep_one_order() { is_in_one_order_ = true; }
-  /// The same for a trap that was recorded, whose vCPU has gone on. `now` is the host's TSC.
-  void replay(const vmm::Trap& trap, std::uint64_t time, std::uint64_t now);
+  /// The same for a trap that was recorded, whose vCPU has gone on; the firing takes place at `now`
+  /// or soon after it.
+  void replay(const vmm::Trap& trap, std::uint64_t time, const GuestClock::Moment& now);
   DispatchCounters counters() const;
   /// On any thread.
   const TrapTally& tally() const { return tally_; }
@@ -84,7 +85,7 @@ class TrapDispatcher final : public vmm::TrapSink, public FireGate {
   enum class AfterFiring : std::uint8_t { Resume, StandStill };
   void on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
   AfterFiring serve(const vmm::Trap& trap, const FiringVcpu& here, std::uint32_t cpu);
-  AfterFiring fire_at(const vmm::Trap& trap, const FiringVcpu& here, const dif::FireRecord& record);
+  void fire_at(GuestVirt address, const dif::FireRecord& record, LinuxContext& context);
   void await_return(std::span<const Binding> jump, const dif::FireRecord& record,
                     LinuxContext& context);
   void fire_returns(const DispatchTable::Ends& ends, const dif::FireRecord& record,

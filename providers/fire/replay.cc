@@ -73,12 +73,14 @@ void Replay::take(std::size_t ring, std::uint64_t looked) {
     const auto runs =
         std::span(queue.runs).subspan(place * rings_.run_bytes(), room * rings_.run_bytes());
     const std::size_t taken = rings_.take(ring, traps, runs);
+    const auto times = std::span(queue.times).subspan(place, taken);
+    std::ranges::transform(traps.first(taken), times.begin(), &vmm::Trap::tsc);
+    clock_.recorded_times(times, queue.quiet, looked);
     for (std::size_t n = 0; n < taken; ++n) {
       const std::uint64_t tsc = traps[n].tsc;
-      const std::uint64_t time = clock_.recorded_time(tsc, queue.quiet, looked);
-      queue.last_time = clock_.after(queue.last_time, tsc - queue.last_tsc, time);
+      queue.last_time = clock_.after(queue.last_time, tsc - queue.last_tsc, times[n]);
       queue.last_tsc = tsc;
-      queue.times[place + n] = queue.last_time;
+      times[n] = queue.last_time;
     }
     queue.count += taken;
     if (taken == 0 && rings_.waiting(ring) != 0) return;  // it cannot be read any more
@@ -98,6 +100,7 @@ void Replay::find_held(std::uint64_t now) {
   }
   const std::uint64_t moment = clock_.moment(now);
   horizon_ = moment - std::min(moment, kStoreBuffer);
+  moment_ = clock_.at(now);
 }
 
 /// Whether no earlier trap can come any more.
@@ -129,35 +132,45 @@ void Replay::Queue::pop() {
   owed -= std::min<std::size_t>(owed, 1);
 }
 
-/// Whose first record comes first; null where all are empty.
-Replay::Queue* Replay::next() {
-  Queue* found = nullptr;
-  std::uint64_t earliest = 0;
+/// Whose first record comes first, and how long it stays so; none where all are empty.
+Replay::Turn Replay::next() {
+  Turn turn;
+  std::uint64_t earliest = UINT64_MAX;
   for (Queue& queue : queues_) {
     if (queue.count == 0) continue;
-    const std::uint64_t tsc = queue.traps[queue.first].tsc;
-    if (found != nullptr && tsc >= earliest) continue;
-    earliest = tsc;
-    found = &queue;
+    const std::uint64_t tsc = queue.tsc();
+    if (turn.queue != nullptr && tsc >= earliest) {
+      turn.until = std::min(turn.until, tsc);
+    } else {
+      turn = {&queue, earliest};
+      earliest = tsc;
+    }
   }
-  return found;
+  return turn;
 }
 
 template <class Wanted>
 void Replay::fire_while(Wanted wanted) {
-  for (Queue* queue = next(); queue != nullptr; queue = next()) {
-    const std::uint64_t now = host_tsc();
-    if (clock_.rate().nanoseconds(now - beat_) > kBeat) {
-      beat_ = now;
-      shim_.heartbeat();
-    }
-    const Recorded recorded = queue->front();
-    if (!wanted(recorded)) return;
-    if (recorded.trap.tsc < fired_) late_.fetch_add(1, std::memory_order_relaxed);
-    fired_ = recorded.trap.tsc;
-    dispatcher_.replay(recorded.trap, recorded.time, now);
-    queue->pop();
+  for (Turn turn = next(); turn.queue != nullptr; turn = next()) {
+    do {
+      look_at_time();
+      const Recorded recorded = turn.queue->front();
+      if (!wanted(recorded)) return;
+      if (recorded.trap.tsc < fired_) late_.fetch_add(1, std::memory_order_relaxed);
+      fired_ = recorded.trap.tsc;
+      dispatcher_.replay(recorded.trap, recorded.time, moment_);
+      turn.queue->pop();
+    } while (turn.goes_on());
   }
+}
+
+/// Between two firings. Traps that wait meanwhile see that the host lives.
+void Replay::look_at_time() {
+  now_ = host_tsc();
+  if (clock_.rate().nanoseconds(now_ - beat_) <= kBeat) return;
+  beat_ = now_;
+  moment_ = clock_.at(now_);
+  shim_.heartbeat();
 }
 
 double Replay::pass() {
@@ -173,7 +186,7 @@ double Replay::pass() {
   std::size_t fired = 0;
   fire_while([&](const Recorded& recorded) {
     return is_certain(recorded) &&
-           (fired++ < kAtOnce || clock_.rate().nanoseconds(host_tsc() - begun) < kPass);
+           (fired++ < kAtOnce || clock_.rate().nanoseconds(now_ - begun) < kPass);
   });
   return static_cast<double>(most) / static_cast<double>(rings_.capacity());
 }
@@ -233,7 +246,7 @@ void Replay::drain() {
   bool any = true;
   for (unsigned looks = 0; any && looks < kMostLooks; ++looks) {
     (void)fetch();
-    any = next() != nullptr;
+    any = next().queue != nullptr;
     fire_while([](const Recorded&) { return true; });
   }
 }

@@ -81,6 +81,7 @@ class Replay final : public vmm::TrapSink {
         : traps(rings.capacity()),
           times(rings.capacity()),
           runs(rings.capacity() * rings.run_bytes()) {}
+    std::uint64_t tsc() const { return traps[first].tsc; }  // of the first one
     Recorded front() const { return {traps[first], times[first]}; }
     void pop();
 
@@ -92,6 +93,13 @@ class Replay final : public vmm::TrapSink {
     std::uint64_t last_time = 0, last_tsc = 0;  // of the last one that was copied
     /// The host's TSC when its CPU was last seen not to write and all was copied.
     std::uint64_t quiet = 0;
+  };
+  /// A ring whose records fire next: the first one, and those before this TSC.
+  struct Turn {
+    bool goes_on() const { return queue->count != 0 && queue->tsc() < until; }
+
+    Queue* queue = nullptr;
+    std::uint64_t until = UINT64_MAX;
   };
   /// A ring that may get a record which is earlier than the last look.
   struct Held {
@@ -107,7 +115,8 @@ class Replay final : public vmm::TrapSink {
   bool is_certain(const Recorded& recorded) const;
   bool is_all_fetched() const;
   bool is_fetched(const Recorded& recorded) const;
-  Queue* next();
+  Turn next();
+  void look_at_time();
   template <class Wanted>
   void fire_while(Wanted wanted);
   template <class Wanted>
@@ -125,6 +134,8 @@ class Replay final : public vmm::TrapSink {
   std::uint64_t nobody_waited_ = 0;  // the host's TSC when it was last seen that no trap waits
   std::uint64_t fired_ = 0;          // the TSC of the last one that fired
   std::uint64_t beat_ = 0;           // the host's TSC at the last heartbeat of ours
+  std::uint64_t now_ = 0;            // the host's TSC before the firing that is next
+  GuestClock::Moment moment_;        // a moment of late
   std::uint64_t dropped_ = 0;        // traps, at the last look
   std::uint64_t looked_ = 0;         // the time of it; 0: there was none
   std::atomic<std::uint64_t> late_ = 0, drops_from_ = 0, drops_until_ = 0;

@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kCopiedAtOnce = 8192;  // bytes
 static_assert(kCopiedAtOnce >= FetchList::kMostRecordBytes);
 
-Registers registers_of(const shim_record& record, const ShimPlace& shim) {
-  Registers out = registers_in_order(record.regs);
-  out.rflags = record.rflags;
-  out.cr3 = record.cr3;
-  set_place(out, GuestVirt(record.address), record.cs | std::uint64_t{record.ss} << 32, shim);
-  return out;
+/// All that a record has, but for its place.
+void read_registers(std::span<const std::byte> record, Registers& out) {
+  using Numbered = std::array<std::uint64_t, SHIM_REGISTERS>;
+  set_in_order(load_at<Numbered>(record, SHIM_RECORD_REGS), out);
+  out.rflags = load_at<std::uint64_t>(record, SHIM_RECORD_RFLAGS);
+  out.cr3 = load_at<std::uint64_t>(record, SHIM_RECORD_CR3);
 }
 
 std::optional<TrappedTask::Ids> ids_of(std::span<const std::byte> record, const FetchList& list) {
@@ -44,12 +44,9 @@ void read_record(std::span<const std::byte> record, const FetchList& list, std::
   const std::array comm{word(SHIM_RECORD_COMM), word(SHIM_RECORD_COMM + 8)};
   out.task = trapped_task(word(SHIM_RECORD_TASK), comm, ids_of(record, list));
   out.cpu = static_cast<std::uint32_t>(ring / 2);
-  if (list.copies().registers) {
-    out.registers = registers_of(load_at<shim_record>(record, 0), shim);
-  } else {
-    out.registers = Registers();
-    set_place(out.registers, out.address, 0, shim);
-  }
+  const bool has_registers = list.copies().registers;
+  has_registers ? read_registers(record, out.registers) : void(out.registers = {});
+  set_place(out.registers, out.address, has_registers ? word(SHIM_RECORD_CS) : 0, shim);
   out.registers.gs_base = out.percpu_base.raw();
   out.list = nullptr;
   out.runs = {};

@@ -70,6 +70,7 @@ class RecordRings {
     return static_cast<std::size_t>(rings_[ring].head - rings_[ring].tail);
   }
   /// Copies the next ones of them, as many as `out` takes, and lets the guest write over them.
+  /// `out` is new, or what earlier calls have put there.
   /// Returns how many there were; those that are no traps of ours are left out. `runs`: room for
   /// the runs of each, of run_bytes() one after the other, which its Trap will name; not needed
   /// without lists.

@@ -45,12 +45,10 @@ struct Trap {
   std::span<const std::byte> runs{};                // and the copies, as RecordedRuns takes them
 };
 
-/// Of a mailbox or a record, which have them in the order of their encoding; all others are 0.
-inline Registers registers_in_order(std::span<const std::uint64_t, SHIM_REGISTERS> regs) {
+/// Of a mailbox or a record, which have them in the order of their encoding.
+inline void set_in_order(std::span<const std::uint64_t, SHIM_REGISTERS> regs, Registers& out) {
   static_assert(SHIM_RAX == 0 && SHIM_R15 == 15 && SHIM_REGISTERS == arch::kByEncoding.size());
-  Registers out;
   for (std::size_t n = 0; n < SHIM_REGISTERS; ++n) out.*arch::kByEncoding[n] = regs[n];
-  return out;
 }
 
 /// `segments`: as the stub has them of a trap at `address` (struct shim_head).

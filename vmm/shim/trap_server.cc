@@ -10,7 +10,8 @@ namespace ringside::vmm {
 
 /// The stub has the per-cpu base by GS, as all of kernel mode.
 Registers TrapServer::registers_of(const MailboxCopy& copy) const {
-  Registers out = registers_in_order(copy.box.regs);
+  Registers out;
+  set_in_order(copy.box.regs, out);
   out.rflags = copy.head.rflags;
   out.gs_base = copy.head.percpu;
   out.cr3 = copy.head.cr3;
