@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "vmm/base/check.h"
@@ -74,22 +78,92 @@ struct Passed {
   const FilterWords& filter_words;
 };
 
-/// The list of one place, as it grows.
+/// Of addresses that are counted from a word, the number of the word that one lies in.
+std::int32_t word_number(std::int32_t offset) {
+  return offset >> 3;
+}
+
+/// All looks that the firings at one place may take, before they have a list, in their order.
+/// Members of a structure that lie near each other are one piece of the list then: to copy a few
+/// words more takes the guest less time than to look up an address.
+class Looks {
+ public:
+  /// A source for looks that are counted from its first word; those of one word have the same one.
+  std::uint16_t add(const FetchLoad& look) {
+    looks_.push_back(look);
+    const auto first = std::ranges::find_if(looks_, [&look](const FetchLoad& one) {
+      return is_at_one_base(one, look) && word_number(one.offset) == word_number(look.offset);
+    });
+    return static_cast<std::uint16_t>(kFirstSource + (first - looks_.begin()));
+  }
+  /// The piece for each of them, in their order.
+  std::vector<FetchLoad> pieces() const {
+    std::vector<std::size_t> order(looks_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [this](std::size_t n) {
+      return std::tuple(looks_[n].source, may_grow(looks_[n]), looks_[n].offset);
+    });
+    std::vector<FetchLoad> pieces(looks_.size());
+    for (auto first = order.begin(); first != order.end();) {
+      FetchLoad piece = looks_[*first];
+      auto last = std::next(first);
+      while (last != order.end() && grows(piece, looks_[*last])) ++last;
+      for (; first != last; ++first) pieces[*first] = piece;
+    }
+    return pieces;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kFirstSource = 1024;                 // no record has such words
+  static constexpr std::int32_t kMostBetween = 8, kMostTogether = 32;  // words
+
+  static bool is_at_one_base(const FetchLoad& one, const FetchLoad& other) {
+    return one.source == other.source && one.is_users == other.is_users && one.index == other.index;
+  }
+  /// Not over a page of the process's that may be absent.
+  static bool may_grow(const FetchLoad& piece) { return !piece.is_users && !piece.index; }
+  /// Whether the look is near, and part of the piece from now on.
+  static bool grows(FetchLoad& piece, const FetchLoad& look) {
+    if (!is_at_one_base(piece, look) || !may_grow(piece)) return false;
+    const std::int32_t before = word_number(look.offset) - word_number(piece.offset);
+    const std::int32_t words = std::max<std::int32_t>(piece.words, before + look.words);
+    const bool is_near = before <= piece.words + kMostBetween && words <= kMostTogether;
+    if (!is_near && words != piece.words) return false;
+    piece.words = static_cast<std::uint16_t>(words);
+    return true;
+  }
+
+  std::vector<FetchLoad> looks_;
+};
+
+/// The list of one place, as it grows. It is planned twice: once to see all looks, and then by the
+/// pieces that these make.
 class Planned {
  public:
-  Planned(FetchList& list, const KernelOffsets& kernel) : list_(list), kernel_(kernel) {}
+  /// The first time. `list` is of no use afterwards.
+  Planned(FetchList& list, const KernelOffsets& kernel, Looks& looks)
+      : list_(list), kernel_(kernel), looks_(&looks) {}
+  /// The second time, for the same probes.
+  Planned(FetchList& list, const KernelOffsets& kernel, std::vector<FetchLoad> pieces)
+      : list_(list), kernel_(kernel), pieces_(std::move(pieces)) {}
 
   const KernelOffsets& kernel() const { return kernel_; }
 
-  /// The word that it copies first, as a source; empty where the list has no room.
+  /// The word that has its first byte, as a source; empty where the list has no room.
   std::optional<std::uint16_t> add(const Start& start, std::uint64_t bytes,
                                    Alignment base = Alignment::Word, bool is_users = false) {
     const std::uint64_t words = words_for(base, start.offset, bytes);
     const auto near = static_cast<std::int32_t>(start.offset);
     if (words > FetchLoad::kMostWords || near != start.offset) return std::nullopt;
-    const auto load =
-        list_.add({start.source, static_cast<std::uint16_t>(words), is_users, near, start.index});
-    return load ? std::optional(list_.source_of(*load)) : std::nullopt;
+    FetchLoad load{start.source, static_cast<std::uint16_t>(words), is_users, near, start.index};
+    if (looks_ != nullptr) return looks_->add(load);
+    const FetchLoad& piece = pieces_[next_++];
+    const std::int32_t before = word_number(near) - word_number(piece.offset);
+    load.offset = piece.offset;
+    load.words = piece.words;
+    const auto number = list_.add(load);
+    if (!number) return std::nullopt;
+    return static_cast<std::uint16_t>(list_.source_of(*number) + before);
   }
   /// The word of the record that an argument is the low bytes of; empty: none is.
   std::optional<std::uint16_t> word_of(const ArgumentSource& source) {
@@ -97,10 +171,13 @@ class Planned {
     return source.word() ? add_word(*source.word()) : std::nullopt;
   }
   /// Without room for it the trap is recorded, whatever the predicate will say.
-  void add_check(const FetchCheck& check) { (void)list_.add_check(check); }
+  void add_check(const FetchCheck& check) {
+    if (looks_ == nullptr) (void)list_.add_check(check);
+  }
   void add_check(const TaskCheck& check) { (void)list_.add_check(check); }
   /// The trap waits where it does not hold. False where there is no room for it.
   bool add_bound(FetchCheck check) {
+    if (looks_ != nullptr) return true;
     check.lets_wait = true;
     const auto is_there = [&check](const auto& one) { return one.check == check; };
     return std::ranges::any_of(list_.checks(), is_there) || list_.add_check(check);
@@ -119,6 +196,9 @@ class Planned {
  private:
   FetchList& list_;
   const KernelOffsets& kernel_;
+  Looks* const looks_ = nullptr;
+  const std::vector<FetchLoad> pieces_{};
+  std::size_t next_ = 0;  // of pieces_
 };
 
 /// The looks of a provider's code. `copied`: by each of its loads.
@@ -546,6 +626,14 @@ FetchList::Copies copies_for(std::span<const PlacedProbe> probes) {
   return copies;
 }
 
+Obstacle plan(Planned& planned, std::span<const PlacedProbe> probes) {
+  Obstacle why = add_checks(planned, probes);
+  for (const PlacedProbe& probe : probes) {
+    if (!why) why = add_probe(planned, probe);
+  }
+  return why;
+}
+
 }  // namespace
 
 Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
@@ -554,13 +642,12 @@ Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
     if (probe.needs.obstacle) return probe.needs.obstacle;
   }
   if (probes.empty()) return std::nullopt;
+  Looks looks;
+  Planned seen(list, kernel, looks);
+  if (auto why = plan(seen, probes)) return why;
   list = FetchList(copies_for(probes));
-  Planned planned(list, kernel);
-  Obstacle why = add_checks(planned, probes);
-  for (const PlacedProbe& probe : probes) {
-    if (!why) why = add_probe(planned, probe);
-  }
-  return why;
+  Planned planned(list, kernel, looks.pieces());
+  return plan(planned, probes);
 }
 
 }  // namespace ringside::providers

@@ -81,7 +81,7 @@ TEST_F(Planner, SoAreThoseOfASystemCallWithItsNumberAndResult) {
   plan.system_call_result = ArgumentSource::word(&Registers::rdi, 0x50);
   binding_.number = 3;
   EXPECT_FALSE(add({.arguments = 2, .error_number = true}, plan));
-  expect({{kRdi, 1, false, 0x78}, {kRdi, 1, false, 0x50}, {kRdi, 1, false, 0x68}});
+  expect({{kRdi, 6, false, 0x50}});
 }
 
 TEST_F(Planner, OnlyWhatIsUsedIsCopied) {
@@ -157,10 +157,9 @@ TEST_F(Planner, WhatAFilterLooksAtIsCopiedAndItsWordsMayBeAddresses) {
 
   EXPECT_FALSE(
       add(loading({{{Base::Argument, 1, 0}, 8, false}, {{Base::Argument, 2, 8}, 8, false}}), plan));
-  expect({{kRsp, 2, false, 0x40},
+  expect({{kRsp, 11, false, 0x40},
           {FetchLoad::kPerCpuBase, 1, false, 0x100},
-          {kFirstRun, 2, false, 0x18},
-          {kRsp, 2, false, 0x88}});
+          {kFirstRun, 2, false, 0x18}});
   EXPECT_FALSE(add({.arguments = 15}, plan)) << "the host works them out";
   EXPECT_TRUE(add(loading({{{Base::Argument, 3, 0}, 8, false}}), plan));
   filter.answer.codes[0].needs.obstacle = "it is so";
@@ -204,13 +203,12 @@ TEST_F(Planner, WhatNoClauseLooksAtIsLeftOut) {
   EXPECT_EQ(list_.copies(), Copies()) << "for both";
 }
 
-TEST_F(Planner, VariablesOfTheTaskAreTwoWords) {
+TEST_F(Planner, VariablesOfTheTaskLieBehindPointers) {
   EXPECT_FALSE(add({.variables = {Builtin::Ppid, Builtin::Uid, Builtin::Gid}}));
   expect({{FetchLoad::kTask, 1, false, 0x610},
           {kFirstWithoutRegisters, 1, false, 0x604},
           {FetchLoad::kTask, 1, false, 0x7d8},
-          {static_cast<std::uint16_t>(kFirstWithoutRegisters + 6), 1, false, 8},
-          {static_cast<std::uint16_t>(kFirstWithoutRegisters + 6), 1, false, 12}});
+          {static_cast<std::uint16_t>(kFirstWithoutRegisters + 6), 1, false, 8}});
   layout_.cred_uid.reset();
   EXPECT_TRUE(add({.variables = {Builtin::Uid}}));
 }
@@ -227,14 +225,12 @@ TEST_F(Planner, TheTimeThatATaskHasRunIsOfTheTaskAndItsCpu) {
   run_queues_ = GuestVirt(0x33000);
   EXPECT_FALSE(add(needs));
   expect({{FetchLoad::kTask, 1, false, 0x600},
-          {FetchLoad::kTask, 1, false, 0xa0},
-          {FetchLoad::kTask, 1, false, 0x98},
-          {FetchLoad::kPerCpuBase, 1, false, 0x33b00},
-          {FetchLoad::kPerCpuBase, 1, false, 0x33b40}});
+          {FetchLoad::kTask, 2, false, 0x98},
+          {FetchLoad::kPerCpuBase, 9, false, 0x33b00}});
   list_ = {};
   run_queues_ = GuestVirt(0xffffffff83000000);  // since 6.15
   EXPECT_FALSE(add(needs));
-  EXPECT_EQ(list_.loads()[3].offset, static_cast<std::int32_t>(0x83000b00));
+  EXPECT_EQ(list_.loads()[2].offset, static_cast<std::int32_t>(0x83000b00));
   layout_.task_exec_start.reset();
   EXPECT_TRUE(add(needs));
 }
@@ -285,18 +281,18 @@ TEST_F(Planner, AddressesMayLieInMemoryAndMayBeMissing) {
 }
 
 TEST_F(Planner, WhatIsNotAlignedMayReachIntoTheNextWord) {
-  EXPECT_FALSE(add(loading({{{Base::Task, 0, 6}, 4, false},
-                            {{Base::Task, 0, 12}, 8, false},
-                            {{Base::Task, 0, 12}, 4, false},
-                            {{Base::Task, 0, -1}, 2, false},
-                            {{Base::Task, 0, 200}, 7, false},
-                            {{Base::Task, 0, 201}, 16, false}})));
-  expect({{FetchLoad::kTask, 2, false, 6},
-          {FetchLoad::kTask, 2, false, 12},
-          {FetchLoad::kTask, 1, false, 12},
-          {FetchLoad::kTask, 2, false, -1},
-          {FetchLoad::kTask, 1, false, 200},
-          {FetchLoad::kTask, 3, false, 201}});
+  EXPECT_FALSE(add(loading({{{Base::Task, 0, 6}, 4, true},
+                            {{Base::Task, 0, 12}, 8, true},
+                            {{Base::Task, 0, 12}, 4, true},
+                            {{Base::Task, 0, -1}, 2, true},
+                            {{Base::Task, 0, 200}, 7, true},
+                            {{Base::Task, 0, 201}, 16, true}})));
+  expect({{FetchLoad::kTask, 2, true, 6},
+          {FetchLoad::kTask, 2, true, 12},
+          {FetchLoad::kTask, 1, true, 12},
+          {FetchLoad::kTask, 2, true, -1},
+          {FetchLoad::kTask, 1, true, 200},
+          {FetchLoad::kTask, 3, true, 201}});
   EXPECT_TRUE(add(loading({{{Base::Task, 0, 12}, 8, false}, {{Base::Load, 0, 0}, 8, false}})));
 }
 
@@ -307,14 +303,14 @@ TEST_F(Planner, ANumberInAWordMayBeAddedToAnAddress) {
                     {{Base::Load, 0, 9, 0, RecordAddress::Index{1, bytes}}, 1, false}});
   };
   EXPECT_FALSE(add(behind(0xb4, 2)));
-  const auto number_at = static_cast<std::uint16_t>(kFirstRun + 4);  // behind two words
-  ASSERT_EQ(list_.loads().size(), 3u);
-  const FetchLoad& header = list_.loads()[2];
-  EXPECT_EQ(header.source, kFirstRun);
+  const std::uint16_t number_at = kFirstRun;  // both are one piece
+  ASSERT_EQ(list_.loads().size(), 2u);
+  const FetchLoad& header = list_.loads()[1];
+  EXPECT_EQ(header.source, kFirstRun + 3);
   EXPECT_EQ(header.offset, 9);
   EXPECT_EQ(header.index, (FetchLoad::Index{number_at, 16, 48}));
   EXPECT_FALSE(add(behind(0xb4, 4)));
-  EXPECT_EQ(list_.loads()[2].index, (FetchLoad::Index{number_at, 0, 32}));
+  EXPECT_EQ(list_.loads()[1].index, (FetchLoad::Index{number_at, 0, 32}));
   EXPECT_TRUE(add(behind(0xb6, 4))) << "it may lie in two words";
   RecordNeeds pointer = behind(0xb4, 2);
   pointer.loads[2].bytes = 8;
@@ -323,7 +319,7 @@ TEST_F(Planner, ANumberInAWordMayBeAddedToAnAddress) {
   RecordNeeds narrow = behind(0xb4, 4);
   narrow.loads[2].at.index->bytes = 2;
   EXPECT_FALSE(add(narrow));
-  EXPECT_EQ(list_.loads()[2].index, (FetchLoad::Index{number_at, 16, 48}));
+  EXPECT_EQ(list_.loads()[1].index, (FetchLoad::Index{number_at, 16, 48}));
 }
 
 TEST_F(Planner, AnArgumentMayPointAnywhere) {
@@ -419,7 +415,7 @@ TEST_F(Planner, LaterChecksStandBehindAllThatThePredicateLooksAt) {
                         is_zero({RecordValue::Source::Argument, 6}),
                         is_zero({RecordValue::Source::Load, 0, 4, true}), kIsPid42};
   EXPECT_FALSE(add(needs));
-  expect({{kRsp, 1, false, 8}, {kRdi, 2, false, 0x14}, {kRdi, 2, false, 0x20}});
+  expect({{kRsp, 1, false, 8}, {kRdi, 4, false, 0x14}});
   ASSERT_EQ(checks().size(), 4u);
   for (const auto& [loads, check] : checks()) EXPECT_EQ(loads, 2u);
   EXPECT_EQ(checks()[0].second, FetchCheck{.source = kRdi});
@@ -614,8 +610,45 @@ TEST_F(Planner, TooMuchWaits) {
   EXPECT_TRUE(add(loading({{{Base::Task, 0, 0}, 4096, false}})));
   EXPECT_TRUE(add(loading({{{Base::Task, 0, 0}, 0xffffffff, false}})));
   RecordNeeds many;
-  for (int n = 0; n < 40; ++n) many.add({{Base::Task, 0, 8 * n}, 8, false});
+  for (int n = 0; n < 40; ++n) many.add({{Base::Task, 0, 0x80 * n}, 8, false});
   EXPECT_TRUE(add(many));
+}
+
+TEST_F(Planner, WhatLiesNearEachOtherIsOnePiece) {
+  EXPECT_FALSE(add(loading({{{Base::Task, 0, 0x80}, 8, false},
+                            {{Base::Task, 0, 0x3c}, 4, false},
+                            {{Base::Task, 0, 0xc8}, 8, false},
+                            {{Base::Task, 0, 0x120}, 8, false},
+                            {{Base::Load, 0, 0x10}, 4, false},
+                            {{Base::Load, 0, 0x1c}, 4, false},
+                            {{Base::Task, 0, 0x30}, 8, true}})));
+  const std::uint16_t pointer = kFirstWithoutRegisters + (0x80 - 0x38) / 8;
+  expect({{FetchLoad::kTask, 19, false, 0x3c},
+          {FetchLoad::kTask, 1, false, 0x120},
+          {pointer, 3, false, 0x10},
+          {FetchLoad::kTask, 1, true, 0x30}});
+}
+
+TEST_F(Planner, APieceHas32WordsAtMostUnlessALoadHasMore) {
+  RecordNeeds row;
+  for (int n = 0; n < 40; ++n) row.add({{Base::Task, 0, 8 * n}, 8, false});
+  EXPECT_FALSE(add(row));
+  expect({{FetchLoad::kTask, 32, false, 0}, {FetchLoad::kTask, 8, false, 256}});
+
+  EXPECT_FALSE(add(loading({{{Base::Task, 0, 0x100}, 8, false},
+                            {{Base::Task, 0, 0}, 512, false},
+                            {{Base::Task, 0, 0x200}, 8, false}})));
+  expect({{FetchLoad::kTask, 64, false, 0}, {FetchLoad::kTask, 1, false, 0x200}});
+}
+
+TEST_F(Planner, APieceIsTheSameForAllProbesOfAPlace) {
+  const RecordNeeds first = loading({{{Base::Task, 0, 0x10}, 8, false}}),
+                    second = loading(
+                        {{{Base::Task, 0, 0}, 8, false}, {{Base::Task, 0, 0x18}, 8, false}});
+  const std::array both = {PlacedProbe{&binding_, first}, PlacedProbe{&binding_, second}};
+  binding_.plan = &kFunctionEntryArguments;
+  EXPECT_FALSE(plan_fetch(list_, both, places()));
+  expect({{FetchLoad::kTask, 4, false, 0}});
 }
 
 }  // namespace

@@ -154,12 +154,14 @@ CHOICES = """
       printa("%s %s %d %d %@d\\n", @path); printa("exec %s %d %@d\\n", @exec);
       printa("<wrong> %d %@d\\n", @wrong); printa("%s %@d\\n", @);
     }"""
-# The pages of a request, of which some are parts of larger ones, and the sizes of its vectors.
+# The pages of a request, of which some are parts of larger ones, and the sizes of its vectors. Its end has
+# three definitions at one place.
 BLOCKS = [f"""
-    io:::start /args[1]->dev_statname == "loop0"/ {{ @[{key}] = count(); @n = count(); }}
+    io:::{probe} /args[1]->dev_statname == "loop0"/ {{ @[{key}] = count(); @n = count(); }}
     ERROR {{ @wrong[arg4] = count(); }}
     END {{ printf("<in>\\n"); printa("%d %d %@d\\n", @); printa("<wrong> %d %@d\\n", @wrong); printa("all %@d\\n", @n); }}"""
-          for key in ("args[0]->b_flags, 0", "args[0]->b_blkno, args[0]->b_bcount")]
+          for probe, key in (("start", "args[0]->b_flags, 0"), ("start", "args[0]->b_blkno, args[0]->b_bcount"),
+                             ("done", "args[0]->b_flags, args[0]->b_error"))]
 
 
 def recorded(outcome):
