@@ -287,10 +287,9 @@ RecordNeeds Engine::record_needs(ProbeId probe, EntryArguments entrys) {
   // The arguments of ERROR describe the fault, which is known later only.
   RecordNeeds of_error = needs_at(enablings.error_probe());
   of_error.arguments = 0;
-  const bool follows_argument = std::ranges::any_of(of_error.loads, [](const RecordLoad& load) {
-    return load.at.base == RecordAddress::Base::Argument;
-  });
-  if (follows_argument) of_error.obstacle = "ERROR looks at the memory that its arguments name";
+  if (of_error.follows_arguments()) {
+    of_error.obstacle = "ERROR looks at the memory that its arguments name";
+  }
   needs.add_looks(of_error);
   return needs;
 }

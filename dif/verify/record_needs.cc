@@ -25,7 +25,6 @@ constexpr unsigned kAllArguments = (1U << kMaxProbeArguments) - 1;
 
 bool looks_at_guest(const SubroutineInfo& subroutine) {
   return subroutine.changes != Changes::Nothing || subroutine.id == Subroutine::Progenyof ||
-         subroutine.id == Subroutine::DPath ||
          std::ranges::find(subroutine.arguments, ArgumentKind::Address) !=
              subroutine.arguments.end();
 }
@@ -400,6 +399,7 @@ class ClauseNeeds {
   std::optional<std::uint64_t> bytes_behind(Subroutine which, std::size_t n);
   std::optional<std::uint64_t> bytes_of_sum();
   void copy_in(std::size_t at, const SubroutineInfo& subroutine);
+  void name_path(std::size_t at);
   void load_variable(VariableScope scope, Insn in, Known& known) const;
   void store_variable(std::size_t at, VariableScope scope, Insn in, Known& known);
 
@@ -613,6 +613,9 @@ void ClauseNeeds::call(std::size_t at, Insn in, Known& known) {
       info && (info->id == Subroutine::Copyin || info->id == Subroutine::Copyinstr);
   if (copies_in) {
     copy_in(at, *info);
+  } else if (info && info->id == Subroutine::DPath) {
+    name_path(at);
+    pushed_.clear();
   } else if (!info || looks_at_guest(*info)) {
     prevent(at, kReads);
   }
@@ -676,6 +679,30 @@ void ClauseNeeds::copy_in(std::size_t at, const SubroutineInfo& subroutine) {
     bytes = subroutine.id == Subroutine::Copyin ? wanted : std::min(bytes, wanted);
   }
   read(at, pushed_[0], bytes, true);
+}
+
+/// d_path(path), d_path(dentry, mount). A struct path has its mount first.
+void ClauseNeeds::name_path(std::size_t at) {
+  const auto only_one = [](const Value& value) -> std::optional<RecordAddress> {
+    const Addresses addresses = readable(value, false);
+    const bool is_one = !value.is_ours && addresses.size() == 1 && addresses.front().room == 0;
+    return is_one ? std::optional(addresses.front()) : std::nullopt;
+  };
+  const auto pointer_at = [&](RecordAddress place, std::int64_t member) {
+    place.offset += member;
+    const auto load = read_at(at, place, sizeof(std::uint64_t), false);
+    return load ? std::optional(RecordAddress{Base::Load, *load}) : std::nullopt;
+  };
+  std::optional<RecordAddress> dentry, mount;
+  if (!pushed_.empty()) dentry = only_one(pushed_[0]);
+  if (pushed_.size() > 1) {
+    mount = only_one(pushed_[1]);
+  } else if (const auto path = dentry) {
+    mount = pointer_at(*path, 0);
+    dentry = pointer_at(*path, sizeof(std::uint64_t));
+  }
+  if (!dentry || !mount) return prevent(at, kReads);
+  needs_.add({*dentry, *mount});
 }
 
 void ClauseNeeds::load_variable(VariableScope scope, Insn in, Known& known) const {
@@ -821,6 +848,7 @@ std::vector<PredicateWay> ClauseNeeds::find_ways() {
 void ClauseNeeds::add_checks(const Difo& predicate) {
   needs_.predicate_arguments = needs_.arguments;
   needs_.predicate_loads = needs_.loads.size();
+  const std::size_t paths = needs_.paths.size();
   difo_ = &predicate;
   const auto ways = find_ways();
   needs_.checks = common_checks(ways, true);
@@ -828,6 +856,7 @@ void ClauseNeeds::add_checks(const Difo& predicate) {
   // On one way an address may be known that on all together has room: that load is a part of
   // another.
   needs_.loads.resize(needs_.predicate_loads);
+  needs_.paths.resize(paths);
   std::erase_if(needs_.later_checks, [this](const RecordCheck& check) {
     const bool is_of_part = check.value.source == RecordValue::Source::Load &&
                             check.value.number >= needs_.predicate_loads;
@@ -881,10 +910,18 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
     if (std::ranges::find(variables, variable) == variables.end()) variables.push_back(variable);
   }
   std::vector<std::uint16_t> numbers;
+  const auto renumber = [&numbers](RecordAddress& at) {
+    if (at.base == Base::Load) at.number = numbers[at.number];
+    if (at.index) at.index->load = numbers[at.index->load];
+  };
   for (RecordLoad load : other.loads) {
-    if (load.at.base == Base::Load) load.at.number = numbers[load.at.number];
-    if (load.at.index) load.at.index->load = numbers[load.at.index->load];
+    renumber(load.at);
     numbers.push_back(add(load));
+  }
+  for (RecordPath path : other.paths) {
+    renumber(path.dentry);
+    renumber(path.mount);
+    add(path);
   }
   for (RecordCheck bound : other.bounds) {
     bound.value.number = numbers[bound.value.number];
@@ -898,6 +935,17 @@ std::uint16_t RecordNeeds::add(const RecordLoad& load) {
   const auto number = static_cast<std::uint16_t>(found - loads.begin());
   if (found == loads.end()) loads.push_back(load);
   return number;
+}
+
+void RecordNeeds::add(const RecordPath& path) {
+  if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
+}
+
+bool RecordNeeds::follows_arguments() const {
+  const auto is_argument = [](const RecordAddress& at) { return at.base == Base::Argument; };
+  return std::ranges::any_of(loads, is_argument, &RecordLoad::at) ||
+         std::ranges::any_of(paths, is_argument, &RecordPath::dentry) ||
+         std::ranges::any_of(paths, is_argument, &RecordPath::mount);
 }
 
 void RecordNeeds::add_bound(const RecordCheck& bound) {

@@ -63,6 +63,13 @@ struct RecordLoad {
   bool operator==(const RecordLoad&) const = default;
 };
 
+/// A path name that a clause makes: of a directory entry, and the mount that it lies in.
+struct RecordPath {
+  RecordAddress dentry, mount;
+
+  bool operator==(const RecordPath&) const = default;
+};
+
 /// By variables of a thread (self->): each holds 0, or this argument of the call that returns.
 using KeptArguments = std::map<std::uint16_t, std::uint16_t>;
 
@@ -78,6 +85,7 @@ struct RecordNeeds {
   bool stack = false;                // the kernel's
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
+  std::vector<RecordPath> paths{};   // each once; counted from `loads`, too
   /// Of numbers that loads read, and that say how much is looked at. Where one of these does not
   /// hold, it is more than `loads` have, and the trap has to wait.
   std::vector<RecordCheck> bounds{};
@@ -101,8 +109,11 @@ struct RecordNeeds {
   /// Adds what other clauses look at, which run only while these do, as those of ERROR. The checks
   /// stay as they are.
   void add_looks(const RecordNeeds& other);
+  /// Whether it looks at memory that an argument points at.
+  bool follows_arguments() const;
   /// Adds a load, unless it is there; returns its number.
   std::uint16_t add(const RecordLoad& load);
+  void add(const RecordPath& path);
   void add_bound(const RecordCheck& bound);
 };
 

@@ -542,6 +542,46 @@ TEST(RecordNeeds, AddressesOfNetworksAndBytesOfAKnownNumberAreRead) {
   EXPECT_TRUE(loads_of(Subroutine::Bcopy, {push_value(1), push_value(4), push_value(2)}).empty());
 }
 
+TEST(RecordNeeds, APathIsOfADirectoryEntryAndAMount) {
+  const auto needs_with = [](std::vector<std::uint32_t> pushes) {
+    std::vector<std::uint32_t> text{load_builtin(Builtin::Arg0, 1), load_builtin(Builtin::Arg1, 2),
+                                    load_builtin(Builtin::Execname, 3),
+                                    load_builtin(Builtin::Timestamp, 4)};
+    text.insert(text.end(), pushes.begin(), pushes.end());
+    text.insert(text.end(), {call(Subroutine::DPath, 5), encode_return(5)});
+    Difo made = difo(std::move(text));
+    made.result = {.kind = ValueKind::String};
+    return needs_of(made);
+  };
+  const RecordNeeds two = needs_with({push_value(1), push_value(2)});
+  EXPECT_FALSE(two.obstacle);
+  const RecordAddress dentry{Base::Argument, 0, 0}, mount{Base::Argument, 1, 0};
+  EXPECT_EQ(two.paths, (std::vector<RecordPath>{{dentry, mount}}));
+  EXPECT_TRUE(two.follows_arguments());
+  EXPECT_TRUE(two.loads.empty());
+
+  RecordNeeds one = needs_with({push_value(1)});
+  EXPECT_FALSE(one.obstacle);
+  EXPECT_EQ(one.loads, (std::vector{kernel_load(Base::Argument, 0, 0, 8),
+                                    kernel_load(Base::Argument, 0, 8, 8)}));
+  EXPECT_EQ(one.paths, (std::vector<RecordPath>{{{Base::Load, 1, 0}, {Base::Load, 0, 0}}}));
+
+  EXPECT_TRUE(needs_with({push_value(3), push_value(2)}).obstacle) << "D's own memory";
+  EXPECT_TRUE(needs_with({push_value(1), push_value(4)}).obstacle) << "a number";
+  EXPECT_TRUE(needs_with({push_value(4)}).obstacle);
+  EXPECT_FALSE(two.paths == one.paths);
+
+  // Together with other looks their loads have other numbers.
+  RecordNeeds all = needs_of(
+      difo({load_builtin(Builtin::Arg5, 1), encode(Opcode::Ldx, 1, 0, 1), encode_return(1)}));
+  all.add_looks(one);
+  all.add_looks(two);
+  all.add_looks(one);
+  EXPECT_EQ(all.loads.size(), 3u);
+  EXPECT_EQ(all.paths,
+            (std::vector<RecordPath>{{{Base::Load, 2, 0}, {Base::Load, 1, 0}}, {dentry, mount}}));
+}
+
 TEST(RecordNeeds, AsManyNumbersAreSummedAsALoadSaysUpToABound) {
   // __sum32(arg0, 16, <r4>)
   const auto needs_with = [](std::vector<std::uint32_t> count, std::uint64_t stride = 16) {

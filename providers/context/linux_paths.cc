@@ -45,7 +45,7 @@ class Backward {
 
 }  // namespace
 
-LinuxPaths::LinuxPaths(const TypeGraph& types) {
+std::optional<PathLayout> PathLayout::from(const TypeGraph& types) {
   using guest_linux::offset_of;
   const auto parent = offset_of(types, "dentry", {"d_parent"});
   const auto name = offset_of(types, "dentry", {"d_name", "name"});
@@ -54,10 +54,26 @@ LinuxPaths::LinuxPaths(const TypeGraph& types) {
   const auto inner = offset_of(types, "mount", {"mnt"});
   const auto parent_mount = offset_of(types, "mount", {"mnt_parent"});
   const auto mounted_upon = offset_of(types, "mount", {"mnt_mountpoint"});
-  if (!parent || !name || !length || !root || !inner || !parent_mount || !mounted_upon) return;
-  at_ = Offsets{
-      *parent, *name,         *length,       *root,
-      *inner,  *parent_mount, *mounted_upon, offset_of(types, "dentry", {"d_hash", "pprev"})};
+  if (!parent || !name || !length || !root || !inner || !parent_mount || !mounted_upon) {
+    return std::nullopt;
+  }
+  PathLayout layout{.parent = *parent,
+                    .name = *name,
+                    .length = *length,
+                    .root = *root,
+                    .inner = *inner,
+                    .parent_mount = *parent_mount,
+                    .mounted_upon = *mounted_upon,
+                    .hashed = offset_of(types, "dentry", {"d_hash", "pprev"}),
+                    .short_name = {}};
+  const auto dentry = types.find(TypeKind::Struct, "dentry");
+  for (const std::string_view text : {"d_iname", "d_shortname"}) {  // the second one since 6.14
+    const auto member = dentry ? types.find_member(*dentry, text) : std::nullopt;
+    if (!member) continue;
+    layout.short_name = {static_cast<std::uint32_t>(member->bit_offset / 8),
+                         static_cast<std::uint32_t>(types.size_of(member->type))};
+  }
+  return layout;
 }
 
 /// d_unlinked() of include/linux/dcache.h: it is in no hash chain, and no root.

@@ -14,11 +14,27 @@
 
 namespace ringside::providers {
 
+/// Where the kernel keeps what path names are made of, by its types.
+struct PathLayout {
+  /// Empty where one of the members is missing.
+  static std::optional<PathLayout> from(const TypeGraph& types);
+
+  std::uint32_t parent = 0, name = 0, length = 0;               // of struct dentry
+  std::uint32_t root = 0;                                       // of struct vfsmount
+  std::uint32_t inner = 0, parent_mount = 0, mounted_upon = 0;  // of struct mount
+  std::optional<std::uint32_t> hashed;  // of struct dentry: what leads to it in the cache, or 0
+  /// The text of a name that is shorter than this lies in struct dentry itself. 0 bytes: it is not
+  /// known where.
+  struct {
+    std::uint32_t offset = 0, bytes = 0;
+  } short_name;
+};
+
 class LinuxPaths {
  public:
   /// Without types every path() is a fault.
   LinuxPaths() = default;
-  explicit LinuxPaths(const TypeGraph& types);
+  explicit LinuxPaths(const TypeGraph& types) : at_(PathLayout::from(types)) {}
 
   /// Writes the path without a NUL, and returns its length. Of a path that is longer than `out`, or
   /// deeper than some hundred directories, it writes the end, which then does not begin with a
@@ -31,13 +47,7 @@ class LinuxPaths {
  private:
   Result<bool, Fault> is_unlinked(const GuestReader& kernel, GuestVirt dentry) const;
 
-  struct Offsets {
-    std::uint32_t parent = 0, name = 0, length = 0;               // of struct dentry
-    std::uint32_t root = 0;                                       // of struct vfsmount
-    std::uint32_t inner = 0, parent_mount = 0, mounted_upon = 0;  // of struct mount
-    std::optional<std::uint32_t> hashed;  // of struct dentry: what leads to it in the cache, or 0
-  };
-  std::optional<Offsets> at_;
+  std::optional<PathLayout> at_;
 };
 
 }  // namespace ringside::providers

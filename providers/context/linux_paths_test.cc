@@ -27,7 +27,8 @@ class LinuxPathNames : public ::testing::Test {
     const TypeId hash = types_.add_struct(TypeKind::Struct, "hlist_bl_node", 16, link);
     const Member dentry[] = {{"d_hash", hash, kHash * 8, 0},
                              {"d_parent", word, kDentryParent * 8, 0},
-                             {"d_name", name, kName * 8, 0}};
+                             {"d_name", name, kName * 8, 0},
+                             {"d_iname", types_.array_of(*types_.find("char"), 16), 48 * 8, 0}};
     types_.index(types_.add_struct(TypeKind::Struct, "dentry", 64, dentry));
     const Member vfsmount[] = {{"mnt_root", word, kMountRoot * 8, 0}};
     const TypeId mnt = types_.add_struct(TypeKind::Struct, "vfsmount", 16, vfsmount);
@@ -109,6 +110,14 @@ TEST_F(LinuxPathNames, HostileMemoryEndsIt) {
   EXPECT_EQ(path(one, first_), "(fault)");
   EXPECT_EQ(path(0, first_), "(fault)");
   EXPECT_EQ(path(one, 0), "(fault)");
+}
+
+TEST_F(LinuxPathNames, ShortOnesLieInTheDirectoryEntry) {
+  const auto layout = PathLayout::from(types_);
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->short_name.offset, 48u);
+  EXPECT_EQ(layout->short_name.bytes, 16u);
+  EXPECT_FALSE(PathLayout::from(TypeGraph()));
 }
 
 TEST_F(LinuxPathNames, WithoutTypesThereAreNone) {

@@ -441,6 +441,81 @@ Obstacle add_loads(Planned& planned, const Passed& passed, const RecordNeeds& ne
   return std::nullopt;
 }
 
+/// The trap waits where so many bytes of the word do not compare with `with` in this way.
+bool add_bound(Planned& planned, std::uint16_t word, std::int64_t offset, std::uint8_t bytes,
+               RecordCheck::Relation relation, std::uint64_t with) {
+  const Place place{word, static_cast<unsigned>(offset) % kPointerBytes, bytes};
+  return planned.add_bound(check_at(place, {{.bytes = bytes}, relation, false, with}));
+}
+
+/// The trap waits unless the directory entry is the root of a file system: the name of no other
+/// begins with a slash.
+bool add_root(Planned& planned, const Start& entry) {
+  const std::int64_t text = entry.offset + planned.kernel().paths->short_name.offset;
+  const auto word = planned.add({entry.source, text}, 1);
+  return word && add_bound(planned, *word, text, 1, RecordCheck::Relation::Equal, '/');
+}
+
+/// A directory entry and those above it, up to the root of its file system. The trap waits where
+/// these are more than `count`, or have names that do not lie in them.
+bool add_entries(Planned& planned, Start entry, unsigned count) {
+  const PathLayout& at = *planned.kernel().paths;
+  for (unsigned n = 0; n < count; ++n) {
+    const auto member = [&](std::uint32_t offset, std::uint64_t bytes) {
+      return planned.add({entry.source, entry.offset + offset}, bytes);
+    };
+    const auto parent = member(at.parent, kPointerBytes);
+    const auto length = member(at.length, sizeof(std::uint32_t));
+    const bool are_there = parent && length && member(at.name, kPointerBytes) &&
+                           member(at.short_name.offset, at.short_name.bytes) &&
+                           (!at.hashed || member(*at.hashed, kPointerBytes));
+    if (!are_there) return false;
+    if (!add_bound(planned, *length, entry.offset + at.length, sizeof(std::uint32_t),
+                   RecordCheck::Relation::LessUnsigned, at.short_name.bytes)) {
+      return false;
+    }
+    if (n + 1 == count && !add_root(planned, entry)) return false;
+    entry = Start{*parent};
+  }
+  return true;
+}
+
+/// The directories of a path in its file system and in the one that this is mounted in, if that is
+/// the kernel's first one but for the root of all mounts. The trap waits where there is more.
+bool add_path(Planned& planned, const Start& dentry, const Start& vfsmount) {
+  constexpr unsigned kDirectories = 8, kDirectoriesAbove = 4, kMounts = 3;
+  const PathLayout& at = *planned.kernel().paths;
+  if (!add_entries(planned, dentry, kDirectories)) return false;
+  Start mount = vfsmount;
+  mount.offset -= at.inner;
+  for (unsigned n = 0; n < kMounts; ++n) {
+    const auto member = [&](std::uint32_t offset) {
+      return planned.add({mount.source, mount.offset + offset}, kPointerBytes);
+    };
+    const auto above = member(at.parent_mount), upon = member(at.mounted_upon);
+    if (!above || !upon || !member(at.inner + at.root)) return false;
+    if (n == 0 && !add_entries(planned, Start{*upon}, kDirectoriesAbove)) return false;
+    if (n == 1 && !add_root(planned, Start{*upon})) return false;
+    mount = Start{*above};
+  }
+  return true;
+}
+
+Obstacle add_paths(Planned& planned, const Passed& passed, const RecordNeeds& needs,
+                   std::span<const Copied> copied) {
+  for (const dif::RecordPath& path : needs.paths) {
+    const auto& layout = planned.kernel().paths;
+    if (!layout || layout->short_name.bytes == 0) return kNoTypes;
+    const auto dentry = start_of(planned, passed, path.dentry, needs.loads, copied);
+    const auto mount = start_of(planned, passed, path.mount, needs.loads, copied);
+    if (!dentry || !mount || dentry->index || mount->index) {
+      return "a path is of no address that a record has";
+    }
+    if (!add_path(planned, *dentry, *mount)) return kTooMuch;
+  }
+  return std::nullopt;
+}
+
 Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
                    bool at_function_edge, std::vector<Copied>& copied) {
   Obstacle why = needs.obstacle;
@@ -452,7 +527,8 @@ Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& ne
     if (!why) why = add_variable(planned, variable, at_function_edge);
   }
   if (!why && needs.stack) why = planned.add_stack();
-  return why ? why : add_loads(planned, passed, needs, needs.loads.size(), copied);
+  if (!why) why = add_loads(planned, passed, needs, needs.loads.size(), copied);
+  return why ? why : add_paths(planned, passed, needs, copied);
 }
 
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
@@ -608,9 +684,7 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
 
 bool looks_at_registers(const RecordNeeds& needs) {
   return needs.registers || needs.arguments != 0 || needs.error_number || needs.stack ||
-         std::ranges::any_of(needs.loads, [](const RecordLoad& load) {
-           return load.at.base == RecordAddress::Base::Argument;
-         });
+         needs.follows_arguments();
 }
 
 /// The parts that a record at the place of these probes has to have.

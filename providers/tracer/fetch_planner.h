@@ -10,6 +10,7 @@
 
 #include "dif/verify/record_needs.h"
 #include "providers/context/binding.h"
+#include "providers/context/linux_paths.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/shim/fetch_list.h"
 
@@ -25,6 +26,7 @@ struct PlacedProbe {
 struct KernelOffsets {
   const guest_linux::KernelLayout& layout;
   std::optional<GuestVirt> run_queues;  // ThreadClock::run_queues()
+  std::optional<PathLayout> paths{};
 };
 
 /// Makes `list` what firings of the probes at one place need. Returns why they

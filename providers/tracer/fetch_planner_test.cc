@@ -56,10 +56,11 @@ class Planner : public testing::Test {
     return needs;
   }
 
-  KernelOffsets places() const { return {layout_, run_queues_}; }
+  KernelOffsets places() const { return {layout_, run_queues_, paths_}; }
 
   guest_linux::KernelLayout layout_;
   std::optional<GuestVirt> run_queues_;
+  std::optional<PathLayout> paths_;
   Binding binding_;
   FetchList list_;
 };
@@ -612,6 +613,54 @@ TEST_F(Planner, TooMuchWaits) {
   RecordNeeds many;
   for (int n = 0; n < 40; ++n) many.add({{Base::Task, 0, 0x80 * n}, 8, false});
   EXPECT_TRUE(add(many));
+}
+
+TEST_F(Planner, APathIsFollowedForAFewDirectoriesAndMounts) {
+  RecordNeeds needs;
+  needs.add({{Base::Argument, 0, 0}, {Base::Argument, 1, 0}});
+  EXPECT_TRUE(add(needs)) << "without types";
+  paths_ = PathLayout{.parent = 24,
+                      .name = 40,
+                      .length = 36,
+                      .root = 0,
+                      .inner = 32,
+                      .parent_mount = 16,
+                      .mounted_upon = 24,
+                      .hashed = 16,
+                      .short_name = {56, 32}};
+  EXPECT_FALSE(add(needs));
+  EXPECT_TRUE(list_.copies().registers);
+  ASSERT_EQ(list_.loads().size(), 8u + 1 + 4 + 1 + 1 + 1);
+  constexpr std::uint16_t kRsi = FetchLoad::register_source(SHIM_RSI), kEntryWords = 9;
+  EXPECT_EQ(list_.loads()[0], (FetchLoad{kRdi, kEntryWords, false, 16}));
+  // The second one is the parent of the first.
+  EXPECT_EQ(list_.loads()[1], (FetchLoad{kFirstRun + 1, kEntryWords, false, 16}));
+  EXPECT_EQ(list_.loads()[8], (FetchLoad{kRsi, 3, false, -16})) << "the mount";
+  const std::uint16_t mount = list_.source_of(8);
+  const std::uint16_t upon = mount + 1;
+  EXPECT_EQ(list_.loads()[9], (FetchLoad{upon, kEntryWords, false, 16}));
+  EXPECT_EQ(list_.loads()[13], (FetchLoad{mount, 3, false, 16})) << "the mount above";
+
+  const auto bounds = checks();
+  ASSERT_EQ(bounds.size(), 8u + 1 + 4 + 1 + 1);
+  const FetchCheck is_short{.source = kFirstRun + 2,
+                            .left = 0,
+                            .right = 32,
+                            .relation = FetchCheck::Relation::LessUnsigned,
+                            .with = 32,
+                            .lets_wait = true};
+  EXPECT_EQ(bounds[0], std::pair(std::size_t{1}, is_short));
+  const FetchCheck is_root{.source = static_cast<std::uint16_t>(list_.source_of(7) + 5),
+                           .left = 56,
+                           .right = 56,
+                           .with = '/',
+                           .lets_wait = true};
+  EXPECT_EQ(bounds[8], std::pair(std::size_t{8}, is_root));
+
+  needs.add({{Base::Argument, 2, 0}, {Base::Argument, 3, 0}});
+  EXPECT_TRUE(add(needs)) << "no room for two";
+  paths_->short_name = {};
+  EXPECT_TRUE(add(needs));
 }
 
 TEST_F(Planner, WhatLiesNearEachOtherIsOnePiece) {

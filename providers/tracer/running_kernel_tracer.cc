@@ -241,6 +241,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
   std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs_;  // Wants'
   std::optional<GuestVirt> run_queues_;  // KernelOffsets'
+  std::optional<PathLayout> paths_;      // likewise
   std::vector<vmm::FetchList> lists_;    // that the guest has, from 1 on
   std::optional<std::string> obstacle_;  // recording_obstacle()
   std::map<std::string, std::uint64_t> why_waiting_;
@@ -286,7 +287,7 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
     PlacedProbe& probe = probes.emplace_back(binding, record_needs_(binding->probe, entrys));
     if (binding->process != 0) add_process(probe.needs, binding->process);
   }
-  return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_});
+  return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_, paths_});
 }
 
 RunningKernelTracer::Trace::ByPlace RunningKernelTracer::Trace::by_place(
@@ -410,6 +411,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   }
   record_needs_ = wants.record_needs;
   run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
+  paths_ = PathLayout::from(tracer_.kernel_.types());
   auto recording = find_recording();
   if (tracer_.files_) recording.merge(tracer_.files_->lists(tracer_.users_.inodes()));
   lists_ = tell_lists(recording);

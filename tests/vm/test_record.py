@@ -88,6 +88,18 @@ PATHS = """
     ERROR { @wrong = count(); }
     END { printa("<in> all %@d\\n", @all); printa("<path> '%s' %@d\\n", @path); printa("<wrong> %@d\\n", @wrong); }
     """
+# Path names: of an argument, of a file, and of two addresses that are one of several each.
+NAMES = """
+    fbt::vfs_open:entry /execname == "head"/ { @opened[d_path(args[0])] = count(); }
+    fbt::vfs_read:entry /execname == "head"/ {
+      @read[d_path(&args[0]->f_path), d_path(args[0]->f_path.dentry, args[0]->f_path.mnt)] = count();
+      @file[(xlate <fileinfo_t> (args[0])).fi_pathname] = count();
+    }
+    ERROR { @wrong = count(); }
+    END {
+      printf("<in>\\n"); printa("opened %s %@d\\n", @opened); printa("%s %s %@d\\n", @read); printa("%s %@d\\n", @file);
+      printa("<wrong> %@d\\n", @wrong);
+    }"""
 # Predicates that the guest judges by itself: what is recorded is counted. The last ones fault, which the guest
 # leaves to the host. So are the workloads' reports, each by a write to descriptor 1, which count nothing.
 REPORTS = 2
@@ -267,6 +279,27 @@ class Started(unittest.TestCase):
                 for line in ("input 200", "/data/input data/input 0 0 52", "exec /bin/none 2 2", "exec sh 0 1"):
                     self.assertIn(f"{line}\n", self.printed(both))
                 self.assertRegex(self.printed(both), r"<wrong> 1 3\d\n")
+
+    def test_path_names_print_the_same_both_ways(self):
+        """Traps with one that is deeper, has a longer name or lies in more mounts wait."""
+        short, deep = "/tmp/a/b/c/d/file", "/tmp/1/2/3/4/5/6/7/8/file"
+        long = f"/tmp/{'long' * 15}"
+        within = "/tmp/mounted/e/inner/file"
+        command = (f"mkdir -p /tmp/a/b/c/d /tmp/1/2/3/4/5/6/7/8 /tmp/mounted; echo 1 > {short}; echo 1 > {deep};"
+                   f" echo 1 > {long}; mount -t tmpfs none /tmp/mounted; mkdir -p /tmp/mounted/e;"
+                   f" mount -t tmpfs none /tmp/mounted/e; mkdir /tmp/mounted/e/inner; echo 1 > {within};"
+                   f" for n in 1 2 3 4 5; do head -n 1 {short} {deep} {long} {within} /proc/version; done;"
+                   f" exec 3< {short}; rm {short}; head -n 1 <&3; true")
+        for image, cpus in ringside.GUESTS:
+            with self.subTest(image, cpus=cpus):
+                waited = self.trace(NAMES, image, cpus, "-x", "record=no", command=command)
+                both = self.trace(NAMES, image, cpus, "-x", "record=yes", command=command)
+                self.assertEqual(self.printed(both), self.printed(waited))
+                for line in (f"{short} 5", f"{deep} {deep} ", f"{long} 5", f"{within} 5", "/proc/version 5",
+                             f"{short} (deleted) "):
+                    self.assertIn(line, self.printed(both))
+                self.assertNotIn("<wrong>", self.printed(both))
+                self.assertGreaterEqual(recorded(both), 15)
 
     def test_requests_print_the_same_both_ways(self):
         command = ("workload --reads 40 --read-size 4096 --file /dev/loop0 --direct;"
