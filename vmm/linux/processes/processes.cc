@@ -125,57 +125,120 @@ std::optional<ProcessAddressSpace> find_process(const GuestReader& kernel,
 
 namespace {
 
-class MappingWalk {
+/// A copy of a node of the tree.
+class Node {
  public:
-  MappingWalk(const GuestReader& kernel, const ProcessLayout& layout, std::uint64_t vdso)
-      : kernel_(kernel), layout_(layout), vdso_(vdso) {}
+  /// Empty when `entry` points to no node, or it cannot be read.
+  static std::optional<Node> read(const GuestReader& kernel, const ProcessLayout& layout,
+                                  std::uint64_t entry) {
+    const NodeType type{static_cast<unsigned>(entry >> 3 & 15)};
+    if (type < NodeType::Leaf64 || type > NodeType::Arange64) return std::nullopt;
+    Node node(type, type == NodeType::Arange64 ? layout.arange : layout.range);
+    if (!kernel.read(GuestVirt(round_down(entry, kNodeBytes)), node.bytes_)) return std::nullopt;
+    return node;
+  }
+  bool is_leaf() const { return type_ == NodeType::Leaf64; }
+  std::uint32_t slots() const { return shape_->slot_count; }
+  std::uint64_t slot(std::uint32_t n) const { return word(shape_->slots, n); }
+  /// The last address of slot n, in a node that reaches up to `high`.
+  std::uint64_t last(std::uint32_t n, std::uint64_t high) const {
+    if (n >= shape_->pivot_count) return high;
+    const std::uint64_t pivot = word(shape_->pivots, n);
+    return pivot != 0 || n == 0 ? std::min(high, pivot) : high;
+  }
 
+ private:
+  Node(NodeType type, const ProcessLayout::Node& shape) : type_(type), shape_(&shape) {}
+  std::uint64_t word(std::uint32_t from, std::uint32_t n) const {
+    return load_at<std::uint64_t>(bytes_, from + n * std::size_t{8});
+  }
+
+  NodeType type_;
+  const ProcessLayout::Node* shape_;
+  std::array<std::byte, kNodeBytes> bytes_;
+};
+
+/// The mappings of a struct mm_struct.
+class Mappings {
+ public:
+  Mappings(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt mm)
+      : kernel_(kernel), layout_(layout) {
+    const auto root = load_field<std::uint64_t>(kernel, mm, layout.mm_root);
+    if (!root || *root < kPageSize || (*root & 3) != 2) return;  // not a node
+    root_ = *root;
+    if (layout.mm_vdso) vdso_ = load_field<std::uint64_t>(kernel, mm, *layout.mm_vdso).value_or(0);
+  }
+
+  std::vector<FileMapping> list() {
+    if (root_ != 0) visit(root_, 0, UINT64_MAX, 0);
+    return std::move(found_);
+  }
+
+  std::optional<FileMapping> find(GuestVirt address) const {
+    std::uint64_t entry = root_, low = 0, high = UINT64_MAX;
+    for (unsigned depth = 0; entry != 0 && depth <= kMaxDepth; ++depth) {
+      const auto node = Node::read(kernel_, layout_, entry);
+      if (!node) return std::nullopt;
+      std::uint32_t n = 0;
+      for (; n < node->slots(); ++n) {
+        const std::uint64_t last = node->last(n, high);
+        if (last < low) return std::nullopt;
+        if (address.raw() <= last) {
+          high = last;
+          break;
+        }
+        if (last >= high) return std::nullopt;
+        low = last + 1;
+      }
+      if (n == node->slots()) return std::nullopt;
+      entry = node->slot(n);
+      if (!node->is_leaf()) continue;
+      const auto mapping = read_area(entry, low, high);
+      const bool covers = mapping && mapping->begin <= address && address < mapping->end;
+      return covers ? mapping : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
   /// The node that `entry` points to, which covers [low, high].
   void visit(std::uint64_t entry, std::uint64_t low, std::uint64_t high, unsigned depth) {
-    const NodeType type{static_cast<unsigned>(entry >> 3 & 15)};
-    if (type < NodeType::Leaf64 || type > NodeType::Arange64) return;
     if (depth > kMaxDepth || ++nodes_ > kMaxNodes) return;
-    std::array<std::byte, kNodeBytes> node;
-    if (!kernel_.read(GuestVirt(round_down(entry, kNodeBytes)), node)) return;
-    const ProcessLayout::Node& shape = type == NodeType::Arange64 ? layout_.arange : layout_.range;
-    for (std::uint32_t n = 0; n < shape.slot_count; ++n) {
-      std::uint64_t last = high;
-      if (n < shape.pivot_count) {
-        const auto pivot = load_at<std::uint64_t>(node, shape.pivots + n * std::size_t{8});
-        if (pivot != 0 || n == 0) last = std::min(high, pivot);
-      }
+    const auto node = Node::read(kernel_, layout_, entry);
+    if (!node) return;
+    for (std::uint32_t n = 0; n < node->slots(); ++n) {
+      const std::uint64_t last = node->last(n, high);
       if (last < low) return;  // torn: ranges only go up
-      const auto slot = load_at<std::uint64_t>(node, shape.slots + n * std::size_t{8});
-      if (type == NodeType::Leaf64) {
-        add(slot, low, last);
-      } else {
-        visit(slot, low, last, depth + 1);
+      if (!node->is_leaf()) {
+        visit(node->slot(n), low, last, depth + 1);
+      } else if (const auto mapping = read_area(node->slot(n), low, last)) {
+        found_.push_back(*mapping);
       }
-      if (last >= high || mappings.size() >= kMaxMappings) return;
+      if (last >= high || found_.size() >= kMaxMappings) return;
       low = last + 1;
     }
   }
 
-  std::vector<FileMapping> mappings;
-
- private:
-  void add(std::uint64_t pointer, std::uint64_t low, std::uint64_t last) {
-    if (pointer < kPageSize || (pointer & 3) != 0) return;  // nothing there, or the tree's own mark
+  std::optional<FileMapping> read_area(std::uint64_t pointer, std::uint64_t low,
+                                       std::uint64_t last) const {
+    // Nothing there, or the tree's own mark.
+    if (pointer < kPageSize || (pointer & 3) != 0) return std::nullopt;
     const GuestVirt area(pointer);
     const auto begin = load_field<std::uint64_t>(kernel_, area, layout_.area_begin);
     const auto end = load_field<std::uint64_t>(kernel_, area, layout_.area_end);
     const auto offset = load_field<std::uint64_t>(kernel_, area, layout_.area_offset);
     const auto file = load_field<std::uint64_t>(kernel_, area, layout_.area_file);
-    if (!begin || !end || !offset || !file) return;
+    if (!begin || !end || !offset || !file) return std::nullopt;
     // A mapping that was freed and is used for another one lies outside the tree's range for it.
-    if (*begin < low || *begin >= *end || *end - 1 > last || *end > kUserEnd) return;
-    if (*file == 0 && (*begin != vdso_ || vdso_ == 0)) return;
-    mappings.push_back({GuestVirt(*begin), GuestVirt(*end), *offset * kPageSize, GuestVirt(*file)});
+    if (*begin < low || *begin >= *end || *end - 1 > last || *end > kUserEnd) return std::nullopt;
+    if (*file == 0 && (*begin != vdso_ || vdso_ == 0)) return std::nullopt;
+    return FileMapping{GuestVirt(*begin), GuestVirt(*end), *offset * kPageSize, GuestVirt(*file)};
   }
 
   const GuestReader& kernel_;
   const ProcessLayout& layout_;
-  const std::uint64_t vdso_;
+  std::uint64_t root_ = 0, vdso_ = 0;
+  std::vector<FileMapping> found_;
   unsigned nodes_ = 0;
 };
 
@@ -183,13 +246,12 @@ class MappingWalk {
 
 std::vector<FileMapping> list_file_mappings(const GuestReader& kernel, const ProcessLayout& layout,
                                             GuestVirt mm) {
-  const auto root = load_field<std::uint64_t>(kernel, mm, layout.mm_root);
-  if (!root || *root < kPageSize || (*root & 3) != 2) return {};  // not a node
-  std::uint64_t vdso = 0;
-  if (layout.mm_vdso) vdso = load_field<std::uint64_t>(kernel, mm, *layout.mm_vdso).value_or(0);
-  MappingWalk walk(kernel, layout, vdso);
-  walk.visit(*root, 0, UINT64_MAX, 0);
-  return std::move(walk.mappings);
+  return Mappings(kernel, layout, mm).list();
+}
+
+std::optional<FileMapping> find_file_mapping(const GuestReader& kernel, const ProcessLayout& layout,
+                                             GuestVirt mm, GuestVirt address) {
+  return Mappings(kernel, layout, mm).find(address);
 }
 
 std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt file) {

@@ -77,6 +77,11 @@ struct FileMapping {
 std::vector<FileMapping> list_file_mappings(const GuestReader& kernel, const ProcessLayout& layout,
                                             GuestVirt mm);
 
+/// The one of them that has this address. Empty: no file's, no vdso, or it cannot be read. Fire
+/// context: yes.
+std::optional<FileMapping> find_file_mapping(const GuestReader& kernel, const ProcessLayout& layout,
+                                             GuestVirt mm, GuestVirt address);
+
 /// The last part of the path of a struct file, "[vdso]" for the vdso. Bytes that do not print
 /// become '?'. Empty when it cannot be read.
 std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt file);

@@ -120,6 +120,29 @@ TEST_F(Processes, WhatIsNoTreeHasNoMappings) {
   EXPECT_TRUE(list_file_mappings(guest_, layout_, GuestVirt(0x10)).empty());
 }
 
+TEST_F(Processes, TheMappingOfOneAddressIsFoundThroughAllLevels) {
+  const std::uint64_t file = write_.file("lib.so");
+  const std::uint64_t low = pages(1, 15, file), high = pages(17, 3, file);
+  const std::uint64_t inner = write_.node(2, {{0xffff, low}, {0, high}});
+  const std::uint64_t root = write_.node(3, {{0x1ffff, inner}, {0, write_.node(1, {{0, 0}})}});
+  const GuestVirt mm(write_.memory(fakes::ProcessWriter::as_root(root), 0));
+  const auto find = [&](std::uint64_t at) {
+    const auto found = find_file_mapping(guest_, layout_, mm, GuestVirt(at));
+    return found ? found->begin.raw() : 0;
+  };
+
+  EXPECT_EQ(find(0x1000), 0x1000u);
+  EXPECT_EQ(find(0x1fff), 0x1000u);
+  EXPECT_EQ(find(0xffff), 0xf000u);
+  EXPECT_EQ(find(0x11000), 0x11000u);
+  EXPECT_EQ(find(0x13fff), 0x13000u);
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{0xfff}, std::uint64_t{0x10000},
+                                 std::uint64_t{0x14000}, std::uint64_t{0x20000}, UINT64_MAX}) {
+    EXPECT_EQ(find(at), 0u) << at;
+  }
+  EXPECT_FALSE(find_file_mapping(guest_, layout_, GuestVirt(0x10), GuestVirt(0x1000)));
+}
+
 TEST_F(Processes, NamesOfFilesAreMadePrintableAndCut) {
   EXPECT_EQ(file_name(guest_, layout_, GuestVirt(write_.file("busy box`\x1b[1m"))),
             "busy?box??[1m");
