@@ -81,6 +81,26 @@ struct FrameRecord {
   std::uint64_t frame_pointer, return_address;
 };
 
+/// Registers by their numbers in DWARF (System V AMD64 ABI, figure 3.36). The last one stands for the
+/// return address.
+inline constexpr std::array<Register, 17> kByDwarf = {
+    &Registers::rax, &Registers::rdx, &Registers::rcx, &Registers::rbx, &Registers::rsi,
+    &Registers::rdi, &Registers::rbp, &Registers::rsp, &Registers::r8,  &Registers::r9,
+    &Registers::r10, &Registers::r11, &Registers::r12, &Registers::r13, &Registers::r14,
+    &Registers::r15, &Registers::rip};
+inline constexpr unsigned kDwarfFramePointer = 6, kDwarfStackPointer = 7, kDwarfReturnAddress = 16;
+
+/// What a signal handler returns to, where the C library gives it no unwind table: rt_sigreturn is
+/// system call 15 ("mov $15, %rax; syscall").
+inline constexpr std::array<std::uint8_t, 9> kSignalReturn = {0x48, 0xc7, 0xc0, 0x0f, 0x00,
+                                                              0x00, 0x00, 0x0f, 0x05};
+/// At that place the stack pointer leads to struct ucontext (arch/x86/include/uapi/asm/ucontext.h
+/// and sigcontext.h; the same in every version), which has the interrupted registers from this
+/// offset on, a word each, in this order.
+inline constexpr std::uint64_t kSignalContext = 40;
+inline constexpr std::array<std::uint8_t, 17> kSignalDwarfNumbers = {8, 9, 10, 11, 12, 13, 14, 15, 5,
+                                                                     4, 6, 3,  1,  0,  2,  7,  16};
+
 /// Where Linux maps its own image, and after it its modules: the top of every address space
 /// (arch/x86/include/asm/page_64_types.h).
 inline constexpr GuestVirt kKernelImage{0xffff'ffff'8000'0000};  // __START_KERNEL_map
