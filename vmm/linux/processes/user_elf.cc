@@ -27,15 +27,15 @@ constexpr std::uint64_t kMaxStrings = 32 << 20;
 constexpr std::size_t kMaxUserSymbolName = 4096;
 constexpr std::size_t kMostNested = 64;  // symbols inside others that are looked at
 
-bool is_elf64(const Elf64_Ehdr& header) {
+}  // namespace
+
+bool is_user_elf(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
          (header.e_type == ET_EXEC || header.e_type == ET_DYN) &&
          header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxSegments &&
          header.e_phoff <= kPageSize - header.e_phnum * sizeof(Elf64_Phdr);
 }
-
-}  // namespace
 
 std::optional<UserElf> UserElf::read(const GuestReader& process, GuestVirt begin) {
   UserElf elf;
@@ -44,7 +44,7 @@ std::optional<UserElf> UserElf::read(const GuestReader& process, GuestVirt begin
   if (!process.read(begin, std::as_writable_bytes(std::span(elf.page)))) return std::nullopt;
   const auto page = std::as_bytes(std::span(elf.page));
   const auto header = load_at<Elf64_Ehdr>(page, 0);
-  if (!is_elf64(header)) return std::nullopt;
+  if (!is_user_elf(header)) return std::nullopt;
   std::optional<std::uint64_t> first;  // the image's own address of the file's first byte
   std::uint64_t end = 0;
   std::optional<Elf64_Phdr> dynamic;

@@ -6,6 +6,8 @@
 // file, with sections. Used by UserNames.
 #pragma once
 
+#include <elf.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,6 +18,10 @@
 #include "vmm/base/guest_reader.h"
 
 namespace ringside::guest_linux {
+
+/// Whether a first page begins with this header of a 64-bit program or library, whose program
+/// headers lie in that page, too. Fire context: yes.
+bool is_user_elf(const Elf64_Ehdr& header);
 
 /// The headers in the first page of a 64-bit image.
 struct UserElf {
