@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/bytes.h"
 #include "vmm/base/numbers.h"
 
 namespace ringside::guest_linux {
@@ -16,6 +17,7 @@ using arch::kPageSize;
 constexpr GuestVirt kFixedVmemmap{0xffff'ea00'0000'0000};
 constexpr std::uint64_t kMostNodeSlots = 64;  // XA_CHUNK_SIZE; 16 with CONFIG_BASE_SMALL
 constexpr std::uint64_t kMostPageBytes = 4096;
+constexpr std::size_t kFolioBytes = 64;  // of struct folio, in which all is that we look at
 
 /// The forms of an entry. Internal entries beyond the first page of addresses are nodes.
 constexpr bool is_internal(std::uint64_t entry) {
@@ -76,6 +78,9 @@ std::optional<PageCacheLayout> PageCacheLayout::from(const TypeGraph& types,
   const auto page = types.find(TypeKind::Struct, "page");
   const auto up_to_date = types.find_enumerator("PG_uptodate");
   if (!all || !size || !slots || !page || !up_to_date) return std::nullopt;
+  for (const std::uint32_t at : {layout.folio_flags, layout.folio_mapping, layout.folio_index}) {
+    if (at > kFolioBytes - sizeof(std::uint64_t)) return std::nullopt;
+  }
   layout.inode_size = *size;
   layout.node_slot_bits = *slots;
   layout.page_bytes = types.size_of(*page);
@@ -140,10 +145,16 @@ std::size_t FilePages::read(std::uint64_t offset, std::span<std::byte> out) cons
   while (done < out.size()) {
     const std::uint64_t at = offset + done;
     const std::size_t length = std::min<std::size_t>(out.size() - done, arch::left_in_page(at));
-    const auto page = find(at / kPageSize);
-    if (!page) break;
-    const GuestPhys from = page->frame.wrapping_add(at % kPageSize);
-    if (!memory_->read(from, out.subspan(done, length)) || !holds(*page)) break;
+    const std::uint64_t index = at / kPageSize;
+    const auto copy = [&] {
+      const GuestPhys from = last_->page.frame.wrapping_add(at % kPageSize);
+      return memory_->read(from, out.subspan(done, length)) && holds(last_->page);
+    };
+    if (!last_ || last_->index != index || !copy()) {
+      const auto page = find(index);
+      last_ = page ? std::optional(Found{index, *page}) : std::nullopt;
+      if (!last_ || !copy()) break;
+    }
     done += length;
   }
   return done;
@@ -205,11 +216,11 @@ std::optional<FilePages::Page> FilePages::look_up(std::uint64_t index) const {
 }
 
 bool FilePages::holds(const Page& page) const {
-  const auto flags = load_field<std::uint64_t>(*kernel_, page.folio, layout_->folio_flags);
-  const auto mapping = load_field<std::uint64_t>(*kernel_, page.folio, layout_->folio_mapping);
-  const auto first = load_field<std::uint64_t>(*kernel_, page.folio, layout_->folio_index);
-  return flags && mapping && first && (*flags & layout_->is_up_to_date) != 0 &&
-         *mapping == mapping_.raw() && *first == page.first;
+  std::array<std::byte, kFolioBytes> folio;
+  if (!kernel_->read(page.folio, folio)) return false;
+  const auto word = [&](std::uint32_t offset) { return load_at<std::uint64_t>(folio, offset); };
+  return (word(layout_->folio_flags) & layout_->is_up_to_date) != 0 &&
+         word(layout_->folio_mapping) == mapping_.raw() && word(layout_->folio_index) == page.first;
 }
 
 }  // namespace ringside::guest_linux

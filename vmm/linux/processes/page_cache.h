@@ -58,8 +58,8 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// The pages of one file. It keeps references, and the addresses that it was made with; nothing of
-/// the guest's. Make a new one for each look.
+/// The pages of one file. It keeps references, the addresses that it was made with, and where the
+/// last page was. Make a new one for each look.
 class FilePages {
  public:
   /// Of the struct inode at `inode`. Empty when it cannot be read. `memory`, `kernel` (a reader of
@@ -111,6 +111,11 @@ class FilePages {
   const PageCacheLayout* layout_;
   FileIdentity identity_;
   GuestVirt mapping_;
+  struct Found {
+    std::uint64_t index = 0;
+    Page page;
+  };
+  mutable std::optional<Found> last_;  // by read()
 };
 
 }  // namespace ringside::guest_linux

@@ -16,7 +16,7 @@ namespace {
 using arch::kPageSize;
 
 constexpr std::size_t kImages = 32, kRules = 4096;  // powers of two
-constexpr std::uint32_t kStepsOfWalk = 1 << 16;
+constexpr std::uint32_t kStepsOfWalk = 1 << 15;
 constexpr std::uint32_t kStepsOfMapping = 64;  // as long as it takes to find one
 constexpr std::uint64_t kMostVdso = 1 << 16;
 
@@ -157,12 +157,13 @@ struct UserUnwinder::Image {
   enum class Index : std::uint8_t { Unread, None, Known };
 
   FileIdentity identity;
-  std::uint64_t key = 0;  // of the identity; 0: an empty place
+  std::uint64_t key = 0;    // of the identity; 0: an empty place
+  bool is_of_file = false;  // else of what the process has in memory, and not cached
   std::array<Segment, 8> segments;
   std::size_t segment_count = 0;
   std::uint64_t header = 0;  // .eh_frame_hdr
   Index index_state = Index::None;
-  EhFrameIndex index;  // its header by the image's own address
+  EhFrameIndex index;  // without its header's address
 
   /// By a copy of its first page.
   void read_headers(std::span<const std::byte, kPageSize> page) {
@@ -232,7 +233,9 @@ class UserUnwinder::Walk {
     std::uint64_t bias = 0;  // added to the image's own addresses
   };
 
-  /// The image's bytes at the process's addresses: from the process, else from the file.
+  /// The image's bytes at the process's addresses: from the file, else from the process, which may
+  /// have changed its own copy. What was read from the process must not be cached, because rules
+  /// are used for other processes, too.
   class ImageReader final : public GuestReader {
    public:
     ImageReader(const Process& process, const Mapped& mapped)
@@ -248,10 +251,17 @@ class UserUnwinder::Walk {
       return {};
     }
 
+    bool is_of_file() const { return !used_process_; }
+
    private:
     /// How many bytes from the first on.
     std::size_t read_part(GuestVirt at, std::span<std::byte> out) const {
-      if (process_.memory.read(at, out)) return out.size();
+      const std::size_t done = read_file(at, out);
+      if (done != 0) return done;
+      used_process_ = true;
+      return read_available(process_.memory, at, out);
+    }
+    std::size_t read_file(GuestVirt at, std::span<std::byte> out) const {
       const auto offset = mapped_.image->offset_of(at.raw() - mapped_.bias);
       if (!offset) return 0;
       if (mapped_.file) return mapped_.file->read(*offset, out);
@@ -261,6 +271,7 @@ class UserUnwinder::Walk {
     }
     const Process& process_;
     const Mapped& mapped_;
+    mutable bool used_process_ = false;
   };
 
   bool go_up() {
@@ -285,46 +296,46 @@ class UserUnwinder::Walk {
     const GuestVirt pc(registers_[kPc] - (is_after_call_ ? 1 : 0));
     Mapped* const mapped = find(pc);
     if (mapped == nullptr || mapped->image == nullptr) return std::nullopt;
-    const Image& image = *mapped->image;
+    Image& image = *mapped->image;
     if (image.index_state == Image::Index::None) return std::nullopt;
     const std::uint64_t key =
         std::max<std::uint64_t>(mix(image.key ^ (pc.raw() - mapped->bias)), 1);
     ShortRules& cached = own_.rules_[key % kRules];
-    if (cached.key == key) {
+    if (cached.key == key && image.is_of_file) {
       ++own_.counts_.cached;
       if (!cached.is_covered) return std::nullopt;
       return cached.step_up(process_.memory, registers_);
     }
     ++own_.counts_.read;
     const ImageReader reader(process_, *mapped);
-    if (!read_index(*mapped, reader)) return std::nullopt;
-    EhFrameIndex index = image.index;
-    index.header = index.header.wrapping_add(mapped->bias);
-    const auto rules = find_frame_rules(reader, index, pc, budget_);
+    const auto index = index_of(*mapped, reader);
+    if (!index) return std::nullopt;
+    const auto rules = find_frame_rules(reader, *index, pc, budget_);
+    const bool may_cache = image.is_of_file && reader.is_of_file();
     if (!rules) {
-      if (rules.error() == NoRules::NotCovered) cached = ShortRules::none(key);
+      if (may_cache && rules.error() == NoRules::NotCovered) cached = ShortRules::none(key);
       return std::nullopt;
     }
     is_signal = rules->is_signal;
-    if (const auto brief = ShortRules::of(*rules, key)) {
-      cached = *brief;
-      return cached.step_up(process_.memory, registers_);
-    }
-    return step_up(*rules, reader, process_.memory, registers_, budget_);
+    const auto brief = ShortRules::of(*rules, key);
+    if (!brief) return step_up(*rules, reader, process_.memory, registers_, budget_);
+    if (may_cache) cached = *brief;
+    return brief->step_up(process_.memory, registers_);
   }
 
-  static bool read_index(Mapped& mapped, const ImageReader& reader) {
+  /// At the process's addresses.
+  static std::optional<EhFrameIndex> index_of(const Mapped& mapped, const ImageReader& reader) {
     Image& image = *mapped.image;
-    if (image.index_state == Image::Index::Known) return true;
-    const auto index = EhFrameIndex::read(reader, GuestVirt(image.header + mapped.bias));
-    if (!index) {
-      if (index.error().kind != FaultKind::BadAddress) image.index_state = Image::Index::None;
-      return false;
+    const GuestVirt header(image.header + mapped.bias);
+    if (image.index_state == Image::Index::Known) {
+      return EhFrameIndex{header, image.index.first, image.index.count};
     }
-    image.index = *index;
-    image.index.header = GuestVirt(image.header);
-    image.index_state = Image::Index::Known;
-    return true;
+    const auto index = EhFrameIndex::read(reader, header);
+    if (reader.is_of_file() && (index || index.error().kind != FaultKind::BadAddress)) {
+      image.index_state = index ? Image::Index::Known : Image::Index::None;
+      if (index) image.index = *index;
+    }
+    return index ? std::optional(*index) : std::nullopt;
   }
 
   /// Where a signal handler returns to, without a table.
@@ -397,16 +408,20 @@ class UserUnwinder::Walk {
     Image& image = own_.images_[key % kImages];
     if (image.key == key && image.identity == *identity) return &image;
     std::array<std::byte, kPageSize> page{};
-    if (!read_first_page(mapped, page)) return nullptr;
+    const bool is_of_file = read_first_page(mapped, page);
+    if (!is_of_file && !read_first_page_of_process(mapped, page)) return nullptr;
+    Image& place =
+        is_of_file ? image : changed_[static_cast<std::size_t>(&mapped - mapped_.data())];
     // Another mapping of this walk may have had the place.
     for (Mapped& each : mapped_) {
-      if (each.image == &image) each = {};
+      if (each.image == &place) each = {};
     }
-    image = {};
-    image.identity = *identity;
-    image.key = key;
-    image.read_headers(page);
-    return &image;
+    place = {};
+    place.identity = *identity;
+    place.key = key;
+    place.is_of_file = is_of_file;
+    place.read_headers(page);
+    return &place;
   }
 
   std::optional<FileIdentity> open_vdso(Mapped& mapped) {
@@ -426,12 +441,13 @@ class UserUnwinder::Walk {
   bool read_first_page(const Mapped& mapped, std::span<std::byte, kPageSize> page) const {
     if (mapped.file) {
       const std::size_t length = std::min<std::uint64_t>(mapped.file->size(), page.size());
-      if (mapped.file->read(0, page) == length) return true;
+      return mapped.file->read(0, page) == length;
     }
-    if (!mapped.file && mapped.copy_size >= page.size()) {
-      return process_.kernel.read(mapped.copy, page).has_value();
-    }
-    // As linkers lay images out, the file lies in memory as one piece.
+    return mapped.copy_size >= page.size() && process_.kernel.read(mapped.copy, page);
+  }
+  /// As linkers lay images out, the file lies in memory as one piece.
+  bool read_first_page_of_process(const Mapped& mapped,
+                                  std::span<std::byte, kPageSize> page) const {
     const std::uint64_t offset = mapped.mapping.offset;
     if (offset > mapped.mapping.begin.raw()) return false;
     return process_.memory.read(mapped.mapping.begin.wrapping_sub(offset), page).has_value();
@@ -443,6 +459,7 @@ class UserUnwinder::Walk {
   bool is_after_call_ = false;
   StepBudget budget_{kStepsOfWalk};
   std::array<Mapped, 4> mapped_;
+  std::array<Image, 4> changed_;  // for those of the same number
   std::size_t mapped_count_ = 0;
 };
 

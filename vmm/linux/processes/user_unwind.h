@@ -1,7 +1,7 @@
 // Walks the user stack of a stopped thread by its programs' unwind tables (eh_frame.h). So code
 // without frame pointers is walked, too: libraries in C, C++ and Rust, PLT stubs, signal frames,
-// the vdso. Tables are read from the process's memory, or from the page cache (page_cache.h) where
-// no page table maps them. The vdso's are read from the kernel's copy of it.
+// the vdso. Tables are read from the page cache (page_cache.h), since page tables do not map most
+// of them; the vdso's from the kernel's copy of it. What is not there is read from the process.
 //
 // For each frame: the mapping of its code, the image that the mapping is of, and the rules at that
 // place. Rules are cached by the file's identity and the place in it, and the facts of images, too;

@@ -79,7 +79,7 @@ TEST_F(UserUnwind, AnotherFileInTheInodesPlaceHasRulesOfItsOwn) {
   EXPECT_EQ(unwinder_.counts().read, 6u);
 }
 
-TEST_F(UserUnwind, TheProcessesOwnMemoryComesFirst) {
+TEST_F(UserUnwind, PagesThatTheCacheLostAreTheProcesses) {
   map_both();
   stand_in_leaf();
   // The page cache has nothing any more.
@@ -91,6 +91,24 @@ TEST_F(UserUnwind, TheProcessesOwnMemoryComesFirst) {
   const auto bytes = program().file();
   for (std::size_t n = 0; n < bytes.size(); ++n) guest_.memory.put(kLibc + n, bytes[n]);
   EXPECT_EQ(walk(), in_leaf_);
+}
+
+TEST_F(UserUnwind, AProcessThatChangesItsTableChangesNobodyElses) {
+  map_both();
+  stand_in_leaf();
+  auto bytes = program().file();
+  std::fill(bytes.begin() + 0x3020, bytes.end(), std::byte{0});
+  for (std::size_t n = 0; n < bytes.size(); ++n) guest_.memory.put(kLibc + n, bytes[n]);
+  EXPECT_EQ(walk(), in_leaf_) << "the file's comes first";
+
+  // Without the file's it is the process's own, and is forgotten.
+  const std::uint64_t slot = guest_.files.slot(libc_inode_, 3);
+  const auto entry = *load<std::uint64_t>(guest_.kernel, GuestVirt(slot));
+  UserUnwinder fresh(guest_.files.memory(), fakes::user_unwind_layout());
+  guest_.kernel.put(slot, std::uint64_t{0});
+  EXPECT_EQ(guest_.walk(fresh).size(), 1u);
+  guest_.kernel.put(slot, entry);
+  EXPECT_EQ(guest_.walk(fresh), in_leaf_);
 }
 
 TEST_F(UserUnwind, AProgramThatIsNotMovedHasItsOwnAddresses) {
