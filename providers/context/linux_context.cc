@@ -8,11 +8,18 @@
 #include "providers/context/registers.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/stacks/stack_walk.h"
+#include "vmm/linux/processes/user_unwind.h"
 
 namespace ringside::providers {
 namespace {
 
 constexpr std::size_t kDeepestStack = 256;  // frames that are counted
+
+std::unique_ptr<guest_linux::UserUnwinder> make_unwinder(const vmm::GuestMemory& memory,
+                                                         const guest_linux::Kernel& kernel) {
+  const auto layout = guest_linux::UserUnwindLayout::from(kernel.types(), kernel.symbols());
+  return layout ? std::make_unique<guest_linux::UserUnwinder>(memory, *layout) : nullptr;
+}
 
 }  // namespace
 
@@ -34,7 +41,10 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       saved_registers_(guest_linux::find_saved_registers(kernel.symbols())),
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_),
-      thread_clock_(kernel, kernel_reader_, run_times) {}
+      thread_clock_(kernel, kernel_reader_, run_times),
+      unwinder_(make_unwinder(memory, kernel)) {}
+
+LinuxContext::~LinuxContext() = default;
 
 void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
                          const std::optional<vmm::TrappedTask>& task,

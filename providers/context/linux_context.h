@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 
 #include "dif/evaluate/guest_context.h"
@@ -21,6 +22,10 @@
 #include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/mailboxes.h"
+
+namespace ringside::guest_linux {
+class UserUnwinder;
+}
 
 namespace ringside::providers {
 
@@ -61,6 +66,7 @@ class LinuxContext final : public dif::GuestContext {
   /// `memory` is what write_user() is asked for.
   LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& kernel, RunTimes& run_times,
                const LinuxContextParts& parts = {});
+  ~LinuxContext() override;
   LinuxContext(const LinuxContext&) = delete;
   LinuxContext& operator=(const LinuxContext&) = delete;
 
@@ -129,8 +135,9 @@ class LinuxContext final : public dif::GuestContext {
   /// user mode.
   Result<Registers, Fault> user_registers() const;
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
-  /// By frame pointers: programs built without them show their first frame, and what happens to
-  /// lie where rbp points.
+  /// By the unwind tables of what the process runs, and by frame pointers where there are none
+  /// (vmm/linux/processes/user_unwind.h). By frame pointers alone if the kernel's types do not
+  /// describe processes.
   Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
   Result<bool, Fault> progeny_of(std::int64_t pid) const override;
   /// Fault: a page that is absent, read-only, code, or was never written.
@@ -184,6 +191,7 @@ class LinuxContext final : public dif::GuestContext {
   guest_linux::LinearMapReader kernel_reader_;
   vmm::PageTableReader process_reader_;
   mutable ThreadClock thread_clock_;
+  const std::unique_ptr<guest_linux::UserUnwinder> unwinder_;  // null: by frame pointers
   const UserHalfReader user_half_{process_reader_};
   vmm::RecordedRuns runs_;
   const RecordedMemory recorded_kernel_{runs_, RecordedMemory::Half::Kernel},

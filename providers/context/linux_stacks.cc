@@ -9,6 +9,7 @@
 #include "providers/context/linux_context.h"
 #include "providers/context/registers.h"
 #include "vmm/arch/arch.h"
+#include "vmm/linux/processes/user_unwind.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/read_ahead.h"
 
@@ -71,7 +72,12 @@ Result<std::size_t, Fault> LinuxContext::user_stack(std::span<std::uint64_t> fra
   if (!user || frames.empty()) return 0;
   // A 32-bit program's frames are of another size.
   const std::size_t most = user->cs == kUser64 ? frames.size() : 1;
-  return follow_frame_pointers(this->user(), *user, frames.first(most));
+  // A record has neither the stack nor the tables.
+  const auto mm = task_field<std::uint64_t>(layout_.task_mm);
+  if (!unwinder_ || is_over_ || most == 1 || !mm || *mm == 0) {
+    return follow_frame_pointers(this->user(), *user, frames.first(most));
+  }
+  return unwinder_->walk({kernel(), this->user(), GuestVirt(*mm)}, *user, frames.first(most));
 }
 
 Result<std::uint64_t, Fault> LinuxContext::user_caller() const {

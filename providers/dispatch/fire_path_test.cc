@@ -12,6 +12,7 @@
 #include "providers/testing/fake_guest.h"
 #include "providers/vm/vm_provider.h"
 #include "vmm/fake_vcpu_exits_for_tests.h"
+#include "vmm/linux/processes/user_unwind_fakes_for_tests.h"
 
 namespace ringside::providers {
 namespace {
@@ -183,6 +184,31 @@ TEST_F(FirePath, SurvivesATrapWhoseEveryWordIsALie) {
   }
 
   EXPECT_FALSE(engine_.take_quiescent().faults.empty());
+}
+
+TEST(FirePathOfUserStacks, TablesAreReadAndRememberedWithoutAllocating) {
+  constexpr std::uint64_t kBase = 0x7f00'0000'0000;
+  guest_linux::fakes::UnwindImage image;
+  image.functions = {{0x1000, 0x40, {}}, {0x1100, 0x40, {}}};
+  guest_linux::fakes::UnwindGuest guest;
+  guest.map(image, kBase);
+  const GuestVirt mm = guest.finish();
+  guest.stand_at(kBase + 0x1010, {kBase + 0x1120, 0});
+  guest_linux::UserUnwinder unwinder(guest.files.memory(),
+                                     guest_linux::fakes::user_unwind_layout());
+  std::array<std::uint64_t, 8> frames{};
+
+  std::size_t first = 0, second = 0;
+  {
+    const dif::FireScope firing;
+    first = unwinder.walk({guest.kernel, guest.memory, mm}, guest.registers, frames);
+    second = unwinder.walk({guest.kernel, guest.memory, mm}, guest.registers, frames);
+  }
+
+  EXPECT_EQ(first, 2u);
+  EXPECT_EQ(second, 2u);
+  EXPECT_EQ(frames[1], kBase + 0x1120);
+  EXPECT_EQ(unwinder.counts().cached, 2u);
 }
 
 }  // namespace

@@ -26,19 +26,23 @@ def static_program(source, optimization="-O2"):
         return program.read_bytes()
 
 
+@functools.cache
 def dynamic_program(source, *options):
-    """The bytes of the program or library (-shared) that a C file makes, with the C library apart."""
+    """The bytes of the dynamically linked program that a C or C++ file makes, from this folder on."""
+    compiler = "c++" if source.endswith(".cc") else "cc"
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "program"
-        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-fPIC", "-o", program,
-                        pathlib.Path(__file__).parent / source, *options], check=True)
+        subprocess.run([compiler, "-O2", "-Wall", "-Wextra", *options, "-o", program,
+                        pathlib.Path(__file__).parent / source], check=True)
         return program.read_bytes()
 
 
-def add_c_library(archive):
-    """This host's C library and loader, where a program looks for them."""
-    for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
-        archive.file(path.lstrip("/"), pathlib.Path(path).resolve().read_bytes(), 0o755)
+def add_libraries(archive, *names):
+    """Puts the compiler's libraries where the guest's loader looks for them."""
+    for name in names:
+        path = subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
+                              text=True).stdout.strip()
+        archive.file(f"lib/{name}", pathlib.Path(path).read_bytes(), 0o755)
 
 
 def initrd_with(image, archive):
