@@ -43,8 +43,7 @@ std::size_t walk_user_stack(std::span<const std::byte> input) {
   std::array<std::uint64_t, kMostFrames> frames{}, fewer{};
   const std::size_t count = unwinder.walk(process, registers, frames);
   CHECK(count <= frames.size() && (count != 0) == (thread.rip != 0));
-  CHECK(std::ranges::find(std::span(frames).first(count), 0U) ==
-        frames.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t n = 0; n < count; ++n) CHECK(frames[n] != 0);
   // Nothing was remembered that would make a walk longer than it may be.
   guest.rewind();
   CHECK(unwinder.walk(process, registers, std::span(fewer).first(3)) <= 3);

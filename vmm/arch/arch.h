@@ -15,6 +15,7 @@
 // These parts depend on instructions and devices, so it supplies them as well:
 //   disasm, guest-shim           the decoder, the stub
 //   vmm/linux/stacks             the unwinding of kernel stacks
+//   vmm/linux/processes          which registers user code saves (user_unwind.cc)
 //   vmm/linux/text               the places that the kernel patches (boot_patches.cc,
 //                                patched_sites.cc), the jumps of its kprobes (kprobes.cc)
 //   vmm/linux                    debug registers (hardware_breakpoints.cc), where a kernel that

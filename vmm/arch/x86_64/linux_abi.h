@@ -90,8 +90,8 @@ inline constexpr std::array<Register, 17> kByDwarf = {
     &Registers::r15, &Registers::rip};
 inline constexpr unsigned kDwarfFramePointer = 6, kDwarfStackPointer = 7, kDwarfReturnAddress = 16;
 
-/// What a signal handler returns to, where the C library gives it no unwind table: rt_sigreturn is
-/// system call 15 ("mov $15, %rax; syscall").
+/// The code that a signal handler returns to, also where the C library gives it no unwind table:
+/// rt_sigreturn is system call 15 ("mov $15, %rax; syscall").
 inline constexpr std::array<std::uint8_t, 9> kSignalReturn = {0x48, 0xc7, 0xc0, 0x0f, 0x00,
                                                               0x00, 0x00, 0x0f, 0x05};
 /// At that place the stack pointer leads to struct ucontext (arch/x86/include/uapi/asm/ucontext.h

@@ -52,7 +52,7 @@ DwarfCursor take_entry(const GuestReader& image, GuestVirt at) {
   return entry;
 }
 
-/// What FDEs share.
+/// A common information entry: the part that FDEs share.
 struct Cie {
   std::uint64_t code_unit = 0;
   std::int64_t data_unit = 0;
