@@ -210,8 +210,13 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
                 "a guest takes one -c; put several commands into one: -c 'a & b'");
   }
   if (guests && !line.processes.empty()) {
-    return fail(ErrorCode::Unsupported,
-                "-p names a process of this host; in a guest compare pid in a predicate");
+    const bool is_one =
+        line.machines.size() == 1 && line.processes.size() == 1 && line.commands.empty();
+    if (!is_one) {
+      return fail(ErrorCode::Unsupported,
+                  "-p names one process of one guest: no second machine or -p, and no -c; for "
+                  "more, name processes in probes (pid123:::) or compare pid in a predicate");
+    }
   }
   if (line.task == Task::Header || line.task == Task::Objects) {
     return fail(ErrorCode::Unsupported,

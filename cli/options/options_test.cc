@@ -52,6 +52,9 @@ TEST(CommandLine, ASavedGuestStandsAlone) {
   EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "--image", "debian-6.1"}));
   EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "-c", "true"}));
   EXPECT_FALSE(parse({"--core", "file", "-n", "BEGIN", "-p", "1"}));
+  EXPECT_TRUE(parse({"--attach", "pid:1", "-n", "BEGIN", "-p", "1"})) << "a process of the guest";
+  EXPECT_FALSE(parse({"--attach", "pid:1", "-n", "BEGIN", "-p", "1", "-p", "2"}));
+  EXPECT_FALSE(parse({"--attach", "pid:1", "--attach", "pid:2", "-n", "BEGIN", "-p", "1"}));
 }
 
 TEST(CommandLine, ScriptArgumentsMayStandAnywhere) {

@@ -197,7 +197,10 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   options.record_full = line_.settings.record_full;
   options.calibration = clock_;
   options.defined = TRY(defined_probes(guest));
-  const std::int64_t process = guest.traced.machine ? guest.command_pid : processes_.target();
+  const bool is_guests = guest.traced.machine != nullptr && !line_.processes.empty();
+  const std::int64_t process = is_guests              ? line_.processes.front()
+                               : guest.traced.machine ? guest.command_pid
+                                                      : processes_.target();
   const std::string whose = line_.line_start(guest.traced.name);
   auto attached = providers::Target::attach(guest.traced, options);
   if (!attached) {
@@ -206,6 +209,7 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
     error.message = whose + error.message;
     return tl::make_unexpected(std::move(error));
   }
+  if (is_guests) TRY((*attached)->follow_process(process));
   targets_.add(std::move(*attached), std::move(guest), process);
   report_time(line_.settings, "attached", began);
   return {};

@@ -137,7 +137,7 @@ std::optional<EndReason> TraceLoop::end_of_targets() {
       end_target(i, *end);
       continue;
     }
-    if (targets_[i].has_command()) ++commands;
+    if (targets_[i].has_command() || targets_[i].target().follows_process()) ++commands;
     if (end) ++commands_ended;
   }
   if (commands != 0 && commands == commands_ended) return EndReason::CommandEnded;

@@ -109,6 +109,7 @@ std::optional<EndReason> WatchedTarget::end() {
   }
   // The command's end before the machine's: `poweroff` as a command ends both.
   if (const auto end = take_control()) return end;
+  if (target_->process_ended()) return EndReason::CommandEnded;
   vmm::Machine* const machine = target_->machine();
   if (machine != nullptr && machine->state() != vmm::MachineState::Running) {
     return EndReason::MachineEnded;

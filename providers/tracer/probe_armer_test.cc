@@ -160,7 +160,8 @@ class PointsThatComeAndGo : public ::testing::Test {
     symbols.seal();
     guest_linux::fakes::add_kprobe_types(kernel_.own_types());
     table_.emplace(machine_, shim_, kernel_);
-    points_.emplace(machine_, shim_, *table_);
+    users_.emplace(machine_, nullptr, kernel_);
+    points_.emplace(machine_, shim_, *table_, *users_);
     bind(kSteady, kAlways);
     dispatcher_.publish(points_->take_first());
     dispatcher_.open();
@@ -222,6 +223,7 @@ class PointsThatComeAndGo : public ::testing::Test {
   LinuxContexts contexts_{kTrapVcpus, machine_.memory(), kernel_};
   TrapDispatcher dispatcher_{kernel_, contexts_, sink_, clock_};
   std::optional<TrapPointTable> table_;
+  std::optional<UserPointTable> users_;
   std::optional<ProbeArmer> points_;
   std::atomic<unsigned> turn_ = 0;
 };

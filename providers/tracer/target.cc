@@ -7,6 +7,7 @@
 
 #include "dif/verify/verify.h"
 #include "vmm/base/check.h"
+#include "vmm/page_walk.h"
 
 namespace ringside::providers {
 namespace {
@@ -38,6 +39,35 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   if (traced_.kernel && names == ProcessNames::LookedUp) {
     user_names_ = guest_linux::UserNames::create(traced_.machine->memory(), *traced_.kernel);
   }
+}
+
+std::optional<GuestVirt> Target::find_task(const FollowedProcess& process) const {
+  vmm::GuestMemory& memory = traced_.machine->memory();
+  const vmm::PageTableReader reader(memory, traced_.kernel->table_in(memory));
+  const auto found =
+      guest_linux::find_process(reader, process.layout, process.init_task, process.pid);
+  return found ? std::optional(found->task) : std::nullopt;
+}
+
+Result<void> Target::follow_process(std::int64_t pid) {
+  const auto* const kernel = traced_.kernel.get();
+  const auto layout =
+      kernel != nullptr ? guest_linux::ProcessLayout::from(kernel->types()) : std::nullopt;
+  const auto* const init =
+      kernel != nullptr ? kernel->symbols().find("init_task", "vmlinux") : nullptr;
+  if (!layout || init == nullptr) {
+    return fail(ErrorCode::Unsupported, "-p: the guest's kernel does not tell its processes");
+  }
+  FollowedProcess process{*layout, init->address, static_cast<std::uint64_t>(pid), {}};
+  const auto task = find_task(process);
+  if (!task) return fail(ErrorCode::NotFound, fmt::format("-p: the guest has no process {}", pid));
+  process.task = *task;
+  followed_ = process;
+  return {};
+}
+
+bool Target::process_ended() const {
+  return followed_ && find_task(*followed_) != followed_->task;
 }
 
 /// Of a limit that is met: how much of the program is within it.

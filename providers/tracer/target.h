@@ -18,6 +18,7 @@
 #include "providers/tracer/tracer.h"
 #include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/processes.h"
 #include "vmm/linux/processes/user_names.h"
 #include "vmm/machine.h"
 
@@ -76,6 +77,13 @@ class Target {
   /// Null without a Linux that can tell them, and with ProcessNames::Raw.
   guest_linux::UserNames* user_names() const { return user_names_.get(); }
 
+  /// Before end_set_up(): process_ended() is to tell of this process of the guest. NotFound where
+  /// there is none.
+  Result<void> follow_process(std::int64_t pid);
+  bool follows_process() const { return followed_.has_value(); }
+  /// Whether that one has ended. False where none is followed.
+  bool process_ended() const;
+
   /// While tracing: enables what the program wants in modules that the guest is loading, which
   /// then go on.
   void admit_modules();
@@ -86,6 +94,14 @@ class Target {
   void end_set_up();
 
  private:
+  /// A process, and how it is found again.
+  struct FollowedProcess {
+    guest_linux::ProcessLayout layout;
+    GuestVirt init_task;
+    std::uint64_t pid = 0;
+    GuestVirt task;
+  };
+  std::optional<GuestVirt> find_task(const FollowedProcess& process) const;
   Result<std::size_t> enable_in(const Tracer::LateModule& module);
   /// The probes that one description of a clause means.
   struct Matched {
@@ -102,6 +118,7 @@ class Target {
   std::uint64_t taken_ = 0;  // of dif::kMostEnabled
   std::unordered_set<std::uint32_t>
       late_known_;  // probes in modules that came later, to the engine
+  std::optional<FollowedProcess> followed_;
   std::unique_ptr<guest_linux::UserNames> user_names_;
 };
 

@@ -23,6 +23,8 @@ using guest_linux::FileIdentity, guest_linux::FilePages, guest_linux::FileRange;
 constexpr std::uint64_t kTextPage = arch::kPageSize;
 /// A process that reads or writes the file is given so much time for each of its calls.
 constexpr auto kAway = std::chrono::seconds(5);
+/// How often it is looked whether all are there.
+constexpr auto kLook = std::chrono::seconds(1);
 constexpr std::size_t kKnownBytes = sizeof(std::uint64_t);  // UserTrapPoint::bytes
 
 void append(std::vector<vmm::CodeWrite>& writes, GuestPhys at, std::span<const std::byte> bytes) {
@@ -61,6 +63,8 @@ UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
       super_devices_(guest_linux::offset_of(kernel.types(), "super_block", {"s_bdi"})) {
   const auto* const none = kernel.symbols().find("noop_backing_dev_info", "vmlinux");
   if (none != nullptr) no_devices_ = none->address;
+  const auto* const swap = kernel.symbols().find("total_swap_pages", "vmlinux");
+  if (swap != nullptr) swap_pages_ = swap->address;
 }
 
 vmm::PageTableReader UserPointTable::reader() const {
@@ -85,6 +89,12 @@ bool UserPointTable::has_disk(const GuestReader& kernel, GuestVirt inode) const 
       super ? guest_linux::load_field<std::uint64_t>(kernel, GuestVirt(*super), *super_devices_)
             : Unexpected<Fault>(super.error());
   return !devices || GuestVirt(*devices) != no_devices_;
+}
+
+bool UserPointTable::may_swap(const GuestReader& kernel) const {
+  if (!swap_pages_) return false;  // a kernel without swap
+  const auto pages = load<std::uint64_t>(kernel, *swap_pages_);
+  return !pages || *pages != 0;
 }
 
 Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode) {
@@ -143,6 +153,12 @@ Result<void> UserPointTable::check_file(const FilePages& pages, std::uint64_t pa
   }
   if (is_written_to(kernel, pages.inode())) {
     return fail(ErrorCode::Unsupported, "somebody in the guest has the file open to write to it");
+  }
+  if (!has_disk(kernel, pages.inode()) && may_swap(kernel)) {
+    return fail(
+        ErrorCode::Unsupported,
+        "the file is in memory alone (tmpfs), and the guest may swap it out with the probe: "
+        "turn swap off in the guest (swapoff -a)");
   }
   if (pages.is_unsaved(page) && has_disk(kernel, pages.inode())) {
     return fail(ErrorCode::Unsupported,
@@ -324,6 +340,10 @@ bool UserPointTable::is_ready(const FilePages& pages, Point& point) const {
   };
   const bool is_same = has(point.in_page(), point.site.instruction) &&
                        has(point.slot, point.is_written ? point.code : point.before);
+  if (page[point.in_page()] == arch::kBreakpoint && has(point.slot, point.code)) {
+    point.is_written = point.is_armed = true;  // it was away, and has come back
+    return false;
+  }
   // A page that was read anew has neither.
   const bool is_new = point.is_written && has(point.slot, point.before) &&
                       has(point.in_page(), point.site.instruction);
@@ -347,7 +367,7 @@ std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestRead
     }
     const bool backed = has_disk(kernel, inode);
     for (auto& [offset, point] : file.points) {
-      if (point.users == 0 || point.is_armed || point.is_lost) continue;
+      if (!point.is_linked || point.users == 0 || point.is_armed || point.is_lost) continue;
       if (backed && pages->is_unsaved(point.page())) continue;
       if (is_ready(*pages, point)) ready.push_back(&point);
     }
@@ -357,24 +377,38 @@ std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestRead
 
 Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
   const std::lock_guard lock(lock_);
-  const auto kernel = reader();
-  const std::vector<Point*> ready = ready_points(kernel);
   std::vector<GuestVirt> unlinked;
-  Writes writes;
-  for (Point* const point : ready) {
-    const auto& [inode, offset] = names_.at(point->name);
-    const auto pages = pages_of(kernel, inode);
-    const auto frame = pages ? pages->frame(point->page()) : std::nullopt;
-    if (!frame) continue;
-    if (!std::exchange(point->is_linked, true)) unlinked.push_back(point->name);
-    if (!point->is_written) append(writes.slots, frame->wrapping_add(point->slot), point->code);
-    const std::byte int3[] = {arch::kBreakpoint};
-    append(writes.int3s, frame->wrapping_add(point->in_page()), int3);
-    point->is_written = point->is_armed = true;
+  for (auto& [inode, file] : files_) {
+    for (auto& [offset, point] : file.points) {
+      if (point.users == 0 || std::exchange(point.is_linked, true)) continue;
+      unlinked.push_back(point.name);
+    }
   }
   if (!unlinked.empty()) TRY(shim_->enable_user_points(unlinked));
-  TRY(write_in_order(machine, writes.slots));
-  return write_in_order(machine, writes.int3s);
+  return write_ready(machine);
+}
+
+Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  return write_ready(machine);
+}
+
+/// The slots before the int3s that lead to them.
+Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
+  const auto kernel = reader();
+  std::vector<vmm::CodeWrite> slots, int3s;
+  for (Point* const point : ready_points(kernel)) {
+    const auto pages = pages_of(kernel, names_.at(point->name).first);
+    if (!pages) continue;
+    const auto frame = pages->frame(point->page());
+    if (!frame) continue;
+    if (!point->is_written) append(slots, frame->wrapping_add(point->slot), point->code);
+    const std::byte int3[] = {arch::kBreakpoint};
+    append(int3s, frame->wrapping_add(point->in_page()), int3);
+    point->is_written = point->is_armed = true;
+  }
+  TRY(write_in_order(machine, slots));
+  return write_in_order(machine, int3s);
 }
 
 /// Whether the frame has the point's int3 and its slot.
@@ -565,6 +599,8 @@ void UserPointTable::note_missing(const GuestReader& kernel) {
 
 bool UserPointTable::wants_tending() {
   const std::lock_guard lock(lock_);
+  if (Clock::now() < next_look_) return false;
+  next_look_ = Clock::now() + kLook;
   const auto kernel = reader();
   note_missing(kernel);
   return !ready_points(kernel).empty();

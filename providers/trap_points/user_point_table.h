@@ -97,7 +97,7 @@ class UserPointTable {
                           std::uint64_t end);
   /// Whether there is something for tend() to do: int3s are missing whose pages are in memory.
   bool wants_tending();
-  Result<void> tend(vmm::PausedMachine& machine) { return arm(machine); }
+  Result<void> tend(vmm::PausedMachine& machine);
 
   /// How many have no page in memory, so that what runs there first is not seen.
   std::size_t absent() const;
@@ -132,9 +132,6 @@ class UserPointTable {
   };
   /// By what the stub knows a trap point: offset of the int3, of the code, and its bytes.
   using Key = std::tuple<std::uint16_t, std::uint16_t, std::uint64_t>;
-  struct Writes {
-    std::vector<vmm::CodeWrite> slots, int3s;
-  };
 
   std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
   vmm::PageTableReader reader() const;
@@ -142,6 +139,7 @@ class UserPointTable {
   Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
   bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
+  bool may_swap(const GuestReader& kernel) const;
   Result<Point*> find_point(GuestVirt inode, std::uint64_t offset);
   Result<void> begin();
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
@@ -155,6 +153,7 @@ class UserPointTable {
   bool has_point(GuestPhys frame, const Point& point) const;
   std::vector<Point*> ready_points(const GuestReader& kernel);
   void note_missing(const GuestReader& kernel);
+  Result<void> write_ready(vmm::PausedMachine& machine);
   Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, File& file,
                        std::span<Point* const> points, bool in_copies);
   std::optional<GuestPhys> slot_in(const GuestReader& kernel, GuestVirt inode,
@@ -169,6 +168,7 @@ class UserPointTable {
   std::optional<std::uint32_t> writers_;                      // inode.i_writecount
   std::optional<std::uint32_t> inode_super_, super_devices_;  // i_sb, s_bdi
   std::optional<GuestVirt> no_devices_;                       // noop_backing_dev_info
+  std::optional<GuestVirt> swap_pages_;                       // total_swap_pages
 
   std::atomic<std::size_t> examined_{0};
   mutable std::mutex lock_;                                         // of what follows
@@ -176,6 +176,7 @@ class UserPointTable {
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
   bool has_begun_ = false, keeps_out_ = false;
+  Clock::time_point next_look_{};
   std::vector<std::string> notices_;
 };
 

@@ -364,7 +364,7 @@ TEST_P(ShimChannel, WritesNothingIntoMemoryThatIsSomebodyElsesNow) {
   // Any of what we wrote: header, control, all of it.
   const std::pair<std::size_t, std::size_t> changes[] = {{0, 1},
                                                          {40, 8},
-                                                         {SHIM_HEADER_SIZE - 8, 8},
+                                                         {SHIM_HEADER_USER_POINTS - 8, 8},
                                                          {layout().data + SHIM_CONTROL_TIMEOUT, 8},
                                                          {0, layout().bytes}};
   for (const auto& [at, size] : changes) {

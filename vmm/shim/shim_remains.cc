@@ -66,6 +66,14 @@ struct Proven {
   shim_header header;
 };
 
+/// Whether there are none, or their lists lie in its slots.
+bool may_be_user_points(const shim_header& header) {
+  constexpr std::uint64_t kBytes = SHIM_USER_LISTS * sizeof(std::uint32_t);
+  const std::uint64_t at = header.user_points - header.slots;
+  const bool is_in_slots = header.slots_bytes >= kBytes && at <= header.slots_bytes - kBytes;
+  return header.user_points == 0 || (is_in_slots && header.user_points % 8 == 0);
+}
+
 /// Of one at `place` whose header says what ours would say with these facts, and whose code is
 /// ours.
 Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, GuestPhys place) {
@@ -98,7 +106,7 @@ Result<Proven> prove(const GuestMemory& memory, const ShimKernelFacts& facts, Gu
     expected.owner = header->owner;
     expected.owner_start = header->owner_start;
     expected.machine = header->machine;
-    expected.user_points = header->user_points;
+    if (may_be_user_points(*header)) expected.user_points = header->user_points;
     if (is_there && image == image_with(expected)) return Proven{*layout, *header};
   }
   return not_whole("its code or its header is damaged");

@@ -267,5 +267,123 @@ TEST(ShimWithRings, IsRefusedWithAnotherCountThatItsPartsDoNotFit) {
   }
 }
 
+/// Of processes, in a region of 4 KiB pages.
+class ShimWithUserPoints : public testing::Test {
+ protected:
+  static FetchFacts fetch_facts() {
+    return {.kernel_table = {GuestPhys(0x3000), 4, 0},
+            .direct_map = GuestVirt(0xffff888000000000),
+            .ram = {{GuestPhys(0), 0x100000}}};
+  }
+  static UserTrapPoint point_at(std::uint16_t offset) {
+    static constexpr std::array kBefore{std::byte{0x90}, std::byte{0x90}};
+    UserTrapPoint point;
+    point.offset = offset;
+    point.code = 0x800;
+    point.distance = 0x800 - offset;
+    point.mask = 0xffff, point.bytes = 0x1234;
+    point.replaced = std::byte{0x55};
+    point.inode = GuestVirt(0xffff888000001000);
+    point.page = 7;
+    point.slot = 0x800;
+    point.before = kBefore;
+    return point;
+  }
+  void SetUp() override {
+    auto made = install_with_rings(guest_, facts_for_rings(), {2});
+    ASSERT_TRUE(made) << made.error().message;
+    shim_ = std::move(*made);
+  }
+  std::uint64_t user_points() { return header_at(guest_, kLow.base).user_points; }
+  /// In the order in which the stub meets them.
+  std::vector<std::uint16_t> offsets() {
+    std::vector<std::uint16_t> found;
+    const auto remains = ShimRemains::find(guest_.memory(), facts_for_rings());
+    if (!remains || !*remains) return found;
+    for (const auto& each : (*remains)->user_points(guest_.memory())) {
+      found.push_back(each.point.offset);
+    }
+    return found;
+  }
+
+  FakeGuest guest_;
+  std::unique_ptr<Shim> shim_;
+};
+
+TEST_F(ShimWithUserPoints, HasNoneBeforeItServesProcesses) {
+  EXPECT_EQ(user_points(), 0u);
+  ASSERT_TRUE(shim_->serve_processes(fetch_facts()));
+  EXPECT_NE(user_points(), 0u);
+  EXPECT_EQ(shim_->state(), ShimState::There) << "that word may change";
+  EXPECT_TRUE(offsets().empty());
+}
+
+TEST_F(ShimWithUserPoints, KnowsThemOnceTheyAreEnabled) {
+  ASSERT_TRUE(shim_->serve_processes(fetch_facts()));
+  std::vector<GuestVirt> names;
+  for (const std::uint16_t offset : {0x10, 0x11, 0x12, 0xff0}) {
+    const auto name = shim_->add_user_point(point_at(offset));
+    ASSERT_TRUE(name) << name.error().message;
+    EXPECT_TRUE(shim_->place().has_slot_at(*name));
+    names.push_back(*name);
+  }
+  EXPECT_TRUE(offsets().empty());
+  ASSERT_TRUE(shim_->record_at(std::span(names).first(1)));
+  ASSERT_TRUE(shim_->enable_user_points(names));
+  EXPECT_EQ(offsets(), (std::vector<std::uint16_t>{0x12, 0x11, 0x10, 0xff0}));
+  shim_->forget_user_point(names[1]);
+  EXPECT_EQ(offsets(), (std::vector<std::uint16_t>{0x12, 0x10, 0xff0}));
+  // A place of the kernel's has nothing to do with them.
+  const auto remains = ShimRemains::find(guest_.memory(), facts_for_rings());
+  ASSERT_TRUE(remains && *remains);
+  EXPECT_TRUE((*remains)->entries(guest_.memory()).empty());
+}
+
+TEST_F(ShimWithUserPoints, TellTheNextTracerWhereTheyStandAndWhatStoodThere) {
+  ASSERT_TRUE(shim_->serve_processes(fetch_facts()));
+  const auto name = shim_->add_user_point(point_at(0x123));
+  ASSERT_TRUE(name && shim_->enable_user_points({&*name, 1}));
+  const auto remains = ShimRemains::find(guest_.memory(), facts_for_rings());
+  ASSERT_TRUE(remains && *remains);
+  const auto left = (*remains)->user_points(guest_.memory());
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].replaced, std::byte{0x55});
+  EXPECT_EQ(left[0].point.inode, 0xffff888000001000u);
+  EXPECT_EQ(left[0].point.page, 7u);
+  EXPECT_EQ(left[0].point.slot, 0x800);
+  EXPECT_EQ(left[0].point.slot_bytes, 2);
+  EXPECT_EQ(left[0].point.before[1], 0x90);
+}
+
+TEST_F(ShimWithUserPoints, AListThatDoesNotEndIsReadToABound) {
+  ASSERT_TRUE(shim_->serve_processes(fetch_facts()));
+  const auto name = shim_->add_user_point(point_at(0x123));
+  ASSERT_TRUE(name && shim_->enable_user_points({&*name, 1}));
+  const std::uint64_t at = kLow.base.raw() + name->offset_from(shim_->place().base);
+  const auto itself = static_cast<std::uint32_t>(name->raw());
+  std::memcpy(guest_.ram().data() + at, &itself, sizeof itself);
+  EXPECT_LE(offsets().size(), kLow.size / sizeof(shim_user_point));
+}
+
+TEST_F(ShimWithUserPoints, AreRefusedWhereTheGuestIsolatesItsPageTables) {
+  FakeGuest guest;
+  guest.isolate();
+  ShimKernelFacts with = facts_for_rings();
+  with.kernel_table.root = kIsolatedRoot;
+  with.page_table_isolation = true;
+  const auto shim = install_with_rings(guest, with, {2});
+  ASSERT_TRUE(shim) << shim.error().message;
+  const auto refused = (*shim)->serve_processes(fetch_facts());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("pti=off"), std::string::npos);
+}
+
+TEST_F(ShimWithUserPoints, AreRefusedWithoutRings) {
+  FakeGuest guest;
+  const auto shim = install_with_rings(guest, facts_for_rings(), {});
+  ASSERT_TRUE(shim);
+  EXPECT_FALSE((*shim)->serve_processes(fetch_facts()));
+}
+
 }  // namespace
 }  // namespace ringside::vmm

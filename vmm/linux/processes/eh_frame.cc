@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostEntryBytes = 1 << 20;  // of one CIE or FDE
 constexpr std::size_t kMostRemembered = 8;
 constexpr std::size_t kIndexEntry = 8;
 
-std::uint64_t take_number(DwarfCursor& from, std::uint8_t format) {
+std::uint64_t take_encoded(DwarfCursor& from, std::uint8_t format) {
   switch (format & kFormat) {
     case kAbsolute:
     case kUdata8:
@@ -35,7 +35,7 @@ std::uint64_t take_number(DwarfCursor& from, std::uint8_t format) {
 
 GuestVirt take_pointer(DwarfCursor& from, std::uint8_t encoding) {
   const GuestVirt here = from.at();
-  const std::uint64_t number = take_number(from, encoding);
+  const std::uint64_t number = take_encoded(from, encoding);
   switch (encoding & ~kFormat) {
     case 0: return GuestVirt(number);
     case kFromHere: return here.wrapping_add(number);
@@ -82,7 +82,7 @@ bool take_cie(DwarfCursor& from, Cie& cie) {
     switch (letter) {
       case 'R': cie.pointers = from.take<std::uint8_t>(); break;
       case 'L': (void)from.take<std::uint8_t>(); break;
-      case 'P': (void)take_number(from, from.take<std::uint8_t>()); break;
+      case 'P': (void)take_encoded(from, from.take<std::uint8_t>()); break;
       case 'S': cie.is_signal = true; break;
       default: return false;
     }
@@ -281,8 +281,8 @@ Result<EhFrameIndex, Fault> EhFrameIndex::read(const GuestReader& image, GuestVi
   const bool is_known = version == 1 && entries == (kFromHeader | kSdata4) && count != kOmitted &&
                         (count & kBase) == 0 && frame != kOmitted;
   if (!is_known) return tl::make_unexpected(kUnknown);
-  (void)take_number(cursor, frame);
-  const std::uint64_t number = take_number(cursor, count);
+  (void)take_encoded(cursor, frame);
+  const std::uint64_t number = take_encoded(cursor, count);
   if (!cursor.ok() || number > UINT32_MAX) return tl::make_unexpected(kUnknown);
   return EhFrameIndex{header, cursor.at().offset_from(header), static_cast<std::uint32_t>(number)};
 }
@@ -300,7 +300,7 @@ Result<FrameRules, NoRules> find_frame_rules(const GuestReader& image, const EhF
   DwarfCursor shared = take_entry(image, link.wrapping_sub(distance));
   if (!take_cie(shared, cie)) return tl::make_unexpected(kUnreadable);
   const GuestVirt begin = take_pointer(fde, cie.pointers);
-  const std::uint64_t size = take_number(fde, cie.pointers);
+  const std::uint64_t size = take_encoded(fde, cie.pointers);
   if (!fde.ok()) return tl::make_unexpected(kUnreadable);
   if (!pc.is_in(begin, size)) return tl::make_unexpected(NoRules::NotCovered);
   if (cie.has_augmentation) fde.skip(fde.take_uleb());
