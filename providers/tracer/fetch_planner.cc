@@ -157,6 +157,7 @@ class Planned {
     if (words > FetchLoad::kMostWords || near != start.offset) return std::nullopt;
     FetchLoad load{start.source, static_cast<std::uint16_t>(words), is_users, near, start.index};
     if (looks_ != nullptr) return looks_->add(load);
+    CHECK(next_ < pieces_.size());
     const FetchLoad& piece = pieces_[next_++];
     const std::int32_t before = word_number(near) - word_number(piece.offset);
     load.offset = piece.offset;

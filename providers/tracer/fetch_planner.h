@@ -22,11 +22,11 @@ struct PlacedProbe {
   dif::RecordNeeds needs;
 };
 
-/// Where the kernel keeps what clauses may look at by a built-in variable.
+/// Where the kernel keeps what clauses may look at by a built-in variable or a path.
 struct KernelOffsets {
   const guest_linux::KernelLayout& layout;
   std::optional<GuestVirt> run_queues;  // ThreadClock::run_queues()
-  std::optional<PathLayout> paths{};
+  std::optional<PathLayout> paths{};    // empty: paths wait
 };
 
 /// Makes `list` what firings of the probes at one place need. Returns why they

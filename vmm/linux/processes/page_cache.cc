@@ -7,6 +7,7 @@
 #include "vmm/arch/arch.h"
 #include "vmm/base/bytes.h"
 #include "vmm/base/numbers.h"
+#include "vmm/linux/load_numbers.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -105,17 +106,18 @@ std::optional<PageCacheLayout> PageCacheLayout::from(const TypeGraph& types,
 std::optional<FilePages> FilePages::of_inode(const vmm::GuestMemory& memory,
                                              const GuestReader& kernel,
                                              const PageCacheLayout& layout, GuestVirt inode) {
-  const auto mapping = load_field<std::uint64_t>(kernel, inode, layout.inode_mapping);
-  const auto number = load_field<std::uint64_t>(kernel, inode, layout.inode_number);
-  const auto size = load_number(kernel, inode, layout.inode_size);
-  if (!mapping || !number || !size || *mapping == 0) return std::nullopt;
-  FileIdentity identity{inode.raw(), *number, *size};
-  const auto changed = [&](const std::optional<NumberMember>& member) {
-    return member ? load_number(kernel, inode, *member).value_or(0) : 0;
-  };
-  identity.changed = changed(layout.inode_changed);
-  identity.changed_part = changed(layout.inode_changed_part);
-  return FilePages(memory, kernel, layout, identity, GuestVirt(*mapping));
+  constexpr NumberMember kNone;
+  const auto numbers = load_numbers<5>(kernel, inode,
+                                       {{{layout.inode_mapping, 8},
+                                         {layout.inode_number, 8},
+                                         layout.inode_size,
+                                         layout.inode_changed.value_or(kNone),
+                                         layout.inode_changed_part.value_or(kNone)}});
+  if (!numbers) return std::nullopt;
+  const auto [mapping, number, size, changed, changed_part] = *numbers;
+  if (mapping == 0) return std::nullopt;
+  return FilePages(memory, kernel, layout, {inode.raw(), number, size, changed, changed_part},
+                   GuestVirt(mapping));
 }
 
 std::optional<FilePages> FilePages::of_file(const vmm::GuestMemory& memory,

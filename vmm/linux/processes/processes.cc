@@ -13,6 +13,7 @@
 #include "vmm/base/numbers.h"
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/load_numbers.h"
 
 namespace ringside::guest_linux {
 
@@ -162,11 +163,9 @@ class Node {
 class Mappings {
  public:
   Mappings(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt mm)
-      : kernel_(kernel), layout_(layout) {
+      : kernel_(kernel), layout_(layout), mm_(mm) {
     const auto root = load_field<std::uint64_t>(kernel, mm, layout.mm_root);
-    if (!root || *root < kPageSize || (*root & 3) != 2) return;  // not a node
-    root_ = *root;
-    if (layout.mm_vdso) vdso_ = load_field<std::uint64_t>(kernel, mm, *layout.mm_vdso).value_or(0);
+    if (root && *root >= kPageSize && (*root & 3) == 2) root_ = *root;  // a node
   }
 
   std::vector<FileMapping> list() {
@@ -224,20 +223,33 @@ class Mappings {
     // Nothing there, or the tree's own mark.
     if (pointer < kPageSize || (pointer & 3) != 0) return std::nullopt;
     const GuestVirt area(pointer);
-    const auto begin = load_field<std::uint64_t>(kernel_, area, layout_.area_begin);
-    const auto end = load_field<std::uint64_t>(kernel_, area, layout_.area_end);
-    const auto offset = load_field<std::uint64_t>(kernel_, area, layout_.area_offset);
-    const auto file = load_field<std::uint64_t>(kernel_, area, layout_.area_file);
-    if (!begin || !end || !offset || !file) return std::nullopt;
+    const auto numbers = load_numbers<4>(kernel_, area,
+                                         {{{layout_.area_begin, 8},
+                                           {layout_.area_end, 8},
+                                           {layout_.area_offset, 8},
+                                           {layout_.area_file, 8}}});
+    if (!numbers) return std::nullopt;
+    const auto [begin, end, offset, file] = *numbers;
     // A mapping that was freed and is used for another one lies outside the tree's range for it.
-    if (*begin < low || *begin >= *end || *end - 1 > last || *end > kUserEnd) return std::nullopt;
-    if (*file == 0 && (*begin != vdso_ || vdso_ == 0)) return std::nullopt;
-    return FileMapping{GuestVirt(*begin), GuestVirt(*end), *offset * kPageSize, GuestVirt(*file)};
+    if (begin < low || begin >= end || end - 1 > last || end > kUserEnd) return std::nullopt;
+    if (file == 0 && begin != vdso()) return std::nullopt;
+    return FileMapping{GuestVirt(begin), GuestVirt(end), offset * kPageSize, GuestVirt(file)};
+  }
+
+  /// Where the vdso begins; nothing begins at UINT64_MAX.
+  std::uint64_t vdso() const {
+    if (vdso_) return *vdso_;
+    const auto at =
+        layout_.mm_vdso ? load_field<std::uint64_t>(kernel_, mm_, *layout_.mm_vdso).value_or(0) : 0;
+    vdso_ = at != 0 ? at : UINT64_MAX;
+    return *vdso_;
   }
 
   const GuestReader& kernel_;
   const ProcessLayout& layout_;
-  std::uint64_t root_ = 0, vdso_ = 0;
+  const GuestVirt mm_;
+  std::uint64_t root_ = 0;
+  mutable std::optional<std::uint64_t> vdso_;  // read when an area without a file asks
   std::vector<FileMapping> found_;
   unsigned nodes_ = 0;
 };

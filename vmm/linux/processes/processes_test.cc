@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "vmm/linux/load_numbers.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
 
 namespace ringside::guest_linux {
@@ -141,6 +142,25 @@ TEST_F(Processes, TheMappingOfOneAddressIsFoundThroughAllLevels) {
     EXPECT_EQ(find(at), 0u) << at;
   }
   EXPECT_FALSE(find_file_mapping(guest_, layout_, GuestVirt(0x10), GuestVirt(0x1000)));
+}
+
+TEST_F(Processes, NumbersOfAStructureAreLoadedAtOnce) {
+  guest_.put(0x9000, std::uint64_t{0x1111});
+  guest_.put(0x9010, std::uint32_t{0x2222});
+  guest_.put(0x9014, std::uint32_t{0x3333});
+  guest_.put(0xa000, std::uint64_t{0x4444});
+  const NumberMember first{0, 8}, second{0x10, 4}, far{0x1000, 8}, none{}, absent{0x9000, 8};
+  guest_.reads = 0;
+
+  EXPECT_EQ((load_numbers<3>(guest_, GuestVirt(0x9000), {first, none, second})),
+            (std::array<std::uint64_t, 3>{0x1111, 0, 0x2222}));
+  EXPECT_EQ(guest_.reads, 1u);
+  EXPECT_EQ((load_numbers<2>(guest_, GuestVirt(0x9000), {far, second})),
+            (std::array<std::uint64_t, 2>{0x4444, 0x2222}));
+  EXPECT_EQ(guest_.reads, 3u);
+  EXPECT_FALSE((load_numbers<2>(guest_, GuestVirt(0x9000), {first, absent})));
+  EXPECT_EQ((load_numbers<1>(guest_, GuestVirt(0x9000), {none})),
+            (std::array<std::uint64_t, 1>{0}));
 }
 
 TEST_F(Processes, NamesOfFilesAreMadePrintableAndCut) {

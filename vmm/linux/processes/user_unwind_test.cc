@@ -69,6 +69,19 @@ TEST_F(UserUnwind, TheSecondTimeRulesAreKnown) {
   EXPECT_EQ(unwinder_.counts().cached, 4u);
 }
 
+TEST_F(UserUnwind, AStackThatIsKnownTakesFewReads) {
+  map_both();
+  stand_in_leaf();
+  walk();
+  guest_.kernel.reads = guest_.memory.reads = 0;
+
+  walk();
+
+  // Of each of two mappings: the tree's root and its node, the area, the file's inode, the inode.
+  EXPECT_EQ(guest_.kernel.reads, 2 * 5u);
+  EXPECT_EQ(guest_.memory.reads, 3u) << "one of each frame";
+}
+
 TEST_F(UserUnwind, AnotherFileInTheInodesPlaceHasRulesOfItsOwn) {
   map_both();
   stand_in_leaf();
