@@ -29,7 +29,7 @@ constexpr dif::ProviderAttributes kPidAttributes{
 };
 
 constexpr std::string_view kPidPrefix = "pid", kAllProcesses = "pid*", kPidProgram = "a.out";
-constexpr std::size_t kMostProcesses = 1 << 16, kMostModules = 1 << 14;
+constexpr std::size_t kMostWalked = 1 << 16, kMostModules = 1 << 14;
 constexpr std::uint64_t kLongestListed = 1 << 20;
 
 /// In registers; further ones lie on the process's own stack.
@@ -122,7 +122,7 @@ std::vector<PidProvider::Module> PidProvider::modules_of_all() const {
   if (!layout_ || !file_inode_ || !mm_program_ || init_task_.raw() == 0) return modules;
   const vmm::PageTableReader reader(memory_, kernel_.table_in(memory_));
   (void)guest_linux::walk_processes(
-      reader, layout_->task_tasks, init_task_, kMostProcesses, [&](GuestVirt task) {
+      reader, layout_->task_tasks, init_task_, kMostWalked, [&](GuestVirt task) {
         const auto mm = guest_linux::load_field<std::uint64_t>(reader, task, layout_->task_mm);
         if (mm && *mm != 0) add_modules(reader, GuestVirt(*mm), modules);
         return true;
