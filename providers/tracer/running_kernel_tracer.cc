@@ -175,6 +175,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   void make_handlers(vmm::TrapSink& sink);
   static void add_process(dif::RecordNeeds& needs, std::int32_t process);
   Result<void> record_at(std::span<const GuestVirt> places, std::uint8_t list);
+  void add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording);
   using ByPlace = std::map<GuestVirt, std::vector<const Binding*>>;
   static ByPlace by_place(std::span<const DispatchTable::EnabledBinding> bound);
   std::optional<std::string> why_waits(GuestVirt at, std::span<const Binding* const> bindings,
@@ -403,6 +404,14 @@ Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchL
   return tracer_.shim_.installed()->set_fetch_lists(facts, lists, uses_default);
 }
 
+/// Where a probe stands, too, it has to see all traps, and so all wait.
+void RunningKernelTracer::Trace::add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording) {
+  const ByPlace bound = by_place(first_.added);
+  for (auto& [at, list] : tracer_.files_->lists(tracer_.users_.inodes())) {
+    if (!bound.contains(at)) recording.emplace(at, std::move(list));
+  }
+}
+
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   if (!tracer_.has_points()) return;
   if (tracer_.shim_.ring_count() == 0) {
@@ -413,7 +422,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
   paths_ = PathLayout::from(tracer_.kernel_.types());
   auto recording = find_recording();
-  if (tracer_.files_) recording.merge(tracer_.files_->lists(tracer_.users_.inodes()));
+  if (tracer_.files_) add_watched_files(recording);
   lists_ = tell_lists(recording);
   // A trap that waits takes longer where others are recorded, since those before it fire first.
   if (recording.size() < waiting_places()) {

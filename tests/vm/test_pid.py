@@ -38,7 +38,7 @@ class Calling:
 
 
 class Case(unittest.TestCase):
-    IMAGE, CPUS = "debian-6.12", 2
+    IMAGE, CPUS, APPEND = "debian-6.12", 2, ""
 
     def setUp(self):
         archive = Archive()
@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
         self.add_to(archive)
         initrd = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "initrd"
         initrd.write_bytes(initrd_with(self.IMAGE, archive))
-        self.machine = self.enterContext(Machine(self.IMAGE, self.CPUS, initrd=initrd))
+        self.machine = self.enterContext(Machine(self.IMAGE, self.CPUS, initrd=initrd, append=self.APPEND))
 
     def add_to(self, archive):
         """More files for the guest."""
@@ -152,6 +152,16 @@ class Files(Case):
         self.check_counts(calling)
         self.assertEqual(self.guest("md5sum < /bin/calls"), before)
 
+    def test_are_watched_beside_probes_at_the_same_places(self):
+        calling = Calling(self.machine)
+        program = ("fbt::filemap_read:entry,fbt::shmem_file_read_iter:entry"
+                   ' /execname == "cat"/ { @["reads"] = count(); } pidPID:a.out:adds:entry { @["adds"] = count(); }')
+        outcome, said = self.trace(calling, program, meanwhile=lambda: self.guest("cat /etc/passwd > /dev/null"))
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        found = counts(outcome.stdout)
+        self.assertEqual(found["adds"], said["adds"])
+        self.assertGreater(found.get("reads", 0), 0)
+
     def test_are_as_they_were_once_a_killed_ringside_was_cleaned_up_after(self):
         before = self.guest("md5sum < /bin/calls")
         calling = Calling(self.machine)
@@ -234,6 +244,17 @@ class Refusals(Case):
         }.items():
             with self.subTest(program):
                 self.assertIn(why, self.refused(program))
+
+
+class Isolated(Case):
+    APPEND = "pti=on"
+
+    def test_is_refused_and_the_guest_goes_on(self):
+        calling = Calling(self.machine)
+        outcome = self.machine.run(f"pid{calling.pid}:a.out:adds:entry {{}}", ["-q"])
+        self.assertEqual((outcome.status, len(outcome.stderr.splitlines())), (1, 1), outcome)
+        self.assertIn("start it with pti=off", outcome.stderr)
+        self.assertEqual(calling.go()["pushes"], CALLS)
 
 
 if __name__ == "__main__":
