@@ -285,8 +285,8 @@ std::optional<std::string> RunningKernelTracer::Trace::why_waits(
   for (const Binding* binding : bindings) {
     const auto entrys =
         binding->plan->kept.any() ? dif::EntryArguments::Kept : dif::EntryArguments::Gone;
-    PlacedProbe& probe = probes.emplace_back(binding, record_needs_(binding->probe, entrys));
-    if (binding->process != 0) add_process(probe.needs, binding->process);
+    probes.push_back({binding, record_needs_(binding->probe, entrys)});
+    if (binding->process != 0) add_process(probes.back().needs, binding->process);
   }
   return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_, paths_});
 }
