@@ -249,12 +249,16 @@ Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
 Result<std::size_t> restore_processes(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                       const ShimRemains& remains) {
   UserPointTable table(machine, nullptr, kernel);
-  table.take_over(remains.user_points(machine.memory()));
+  const auto left = remains.user_points(machine.memory());
+  if (left.empty()) return std::size_t{0};
+  table.take_over(left);
   const std::size_t armed = table.armed();
-  for (unsigned n = 0; n < kTriesInText && table.is_any_written(); ++n) {
+  for (unsigned n = 0; n < kTriesInText; ++n) {
     if (n > 0) std::this_thread::sleep_for(kTextWait);
     auto paused = TRY(vmm::PausedMachine::pause(machine));
     TRY(table.disarm(paused, UserPointTable::Which::All));
+    // Once more at least: a page may just have been on its way to another frame.
+    if (n > 0 && !table.is_any_written()) break;
   }
   return armed;
 }

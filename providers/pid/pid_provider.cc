@@ -147,7 +147,10 @@ Result<void> PidProvider::refusals(const dif::ProbeDescription& pattern,
 Result<void> PidProvider::look(const dif::ProbeDescription& names, const Visitor* visit,
                                const Trouble& trouble) {
   const auto process = process_in(names.provider);
-  if (!process) return {};
+  if (!process) {
+    trouble(names, "a process is named by its number (pid123), and all processes by pid*");
+    return {};
+  }
   const auto modules = *process == 0 ? std::optional(modules_of_all())
                                      : modules_of(static_cast<std::uint64_t>(*process));
   if (!modules) {
@@ -205,22 +208,22 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
     return Entry{
         .name = {pattern.names.provider, module.name, std::string(function.name), std::move(name)},
         .process = pattern.process,
-        .inode = module.inode,
         .kind = kind,
         .places = std::move(places)};
   };
   const auto read = table_.reader_of(module.inode);
   std::vector<Entry> found;
   if (wants("entry")) {
-    found.push_back(named("entry", Kind::Entry, {{user_entry(read, function)}}));
+    found.push_back(named("entry", Kind::Entry, {{module.inode, user_entry(read, function)}}));
   }
   if (wants("return")) {
     std::vector<Place> places;
-    const auto returns = user_returns(read, function);
+    const auto returns = user_returns(read, *table_.functions_of(module.inode), function);
     if (returns) {
       for (const UserReturn& one : *returns) {
-        places.push_back({one.offset, static_cast<std::uint32_t>(one.offset - function.offset),
-                          one.has_value, one.condition});
+        places.push_back({module.inode, one.offset,
+                          static_cast<std::uint32_t>(one.offset - function.offset), one.has_value,
+                          one.condition});
       }
     }
     Entry entry = named("return", Kind::Return, std::move(places));
@@ -232,7 +235,8 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   for (const std::uint32_t at : TRY(instructions_of(read, function))) {
     std::string name = fmt::format("{:x}", at);
     if (wants(name)) {
-      found.push_back(named(std::move(name), Kind::Instruction, {{function.offset + at, at}}));
+      found.push_back(
+          named(std::move(name), Kind::Instruction, {{module.inode, function.offset + at, at}}));
     }
   }
   return found;
@@ -249,7 +253,7 @@ Result<void> PidProvider::publish_function(const Pattern& pattern, const Module&
 /// A probe that is published can be enabled: its places have room by now.
 Result<void> PidProvider::publish(const Pattern& pattern, Entry entry) {
   for (const Place& place : entry.places) {
-    const auto fine = table_.examine(entry.inode, place.offset);
+    const auto fine = table_.examine(place.inode, place.offset);
     if (fine) continue;
     pattern.trouble(entry.name,
                     entry.kind == Kind::Return
@@ -271,9 +275,21 @@ Result<void> PidProvider::publish(const Pattern& pattern, Entry entry) {
     }
     numbers_[name] = number;
     entries_.push_back(std::move(entry));
+  } else {
+    add_places(entries_[number], entry.places);
   }
   (*pattern.visit)({id_at(number), entries_[number].name});
   return {};
+}
+
+/// Of another file with the same name, if they are not there.
+void PidProvider::add_places(Entry& entry, std::span<const Place> places) {
+  for (const Place& place : places) {
+    const auto is_there = [&place](const Place& one) {
+      return one.inode == place.inode && one.offset == place.offset;
+    };
+    if (std::ranges::none_of(entry.places, is_there)) entry.places.push_back(place);
+  }
 }
 
 PidProvider::Entry* PidProvider::find(dif::ProbeId id) {
@@ -312,7 +328,7 @@ Result<void> PidProvider::enable(const Probe& probe) {
     if (entry->kind == Kind::Return) {
       binding.plan = place.has_value ? &kFunctionReturnArguments : &kFunctionExitArguments;
     }
-    if (auto done = points_.bind_in_file(entry->inode, place.offset, binding); !done) {
+    if (auto done = points_.bind_in_file(place.inode, place.offset, binding); !done) {
       entry->is_enabled = false;
       return done;
     }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ class PidProvider final : public Provider {
 
   /// "pid" and a number, or a star.
   bool has_name(std::string_view provider) const override;
-  bool may_match(std::string_view pattern) const override { return has_name(pattern); }
+  bool may_match(std::string_view pattern) const override { return pattern.starts_with(name()); }
   std::uint32_t id_count() const override { return kMostProbes; }
   /// Unsupported: the pattern matches more than kMostProbes.
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
@@ -57,9 +58,10 @@ class PidProvider final : public Provider {
     bool is_program = false;
   };
   enum class Kind : std::uint8_t { Entry, Return, Instruction };
-  /// Where a probe stands in its file.
+  /// Where a probe stands.
   struct Place {
-    std::uint64_t offset = 0;
+    GuestVirt inode;
+    std::uint64_t offset = 0;       // in the file
     std::uint32_t in_function = 0;  // bytes from the function's start
     bool has_value = false;         // of a return
     arch::Condition condition = arch::kNoCondition;
@@ -67,9 +69,8 @@ class PidProvider final : public Provider {
   struct Entry {
     dif::ProbeDescription name;
     std::int32_t process = 0;  // 0: of all
-    GuestVirt inode;
     Kind kind = Kind::Entry;
-    std::vector<Place> places;
+    std::vector<Place> places;  // of several files of one name all
     bool is_enabled = false;
   };
   using Trouble = std::function<void(const dif::ProbeDescription&, const std::string&)>;
@@ -90,6 +91,7 @@ class PidProvider final : public Provider {
   Result<void> publish_function(const Pattern& pattern, const Module& module,
                                 const guest_linux::FileFunction& function);
   Result<void> publish(const Pattern& pattern, Entry entry);
+  static void add_places(Entry& entry, std::span<const Place> places);
   Result<std::vector<Entry>> entries_of(const Pattern& pattern, const Module& module,
                                         const guest_linux::FileFunction& function);
   Entry* find(dif::ProbeId id);

@@ -22,6 +22,7 @@ using guest_linux::load_field;
 constexpr unsigned kTries = 100;
 constexpr auto kWait = std::chrono::milliseconds(1);
 constexpr std::uint32_t kOpenToWrite = 2;  // FMODE_WRITE (include/linux/fs.h)
+constexpr std::uint32_t kSizeChanges = 8;  // ATTR_SIZE, there
 
 std::uint64_t argument(const vmm::Trap& trap, std::size_t n) {
   return trap.registers.*arch::kArgumentRegisters[n];
@@ -60,7 +61,13 @@ Result<void> FileWatch::prepare(TrapPointTable& table) {
     if (kernel_.symbols().find(name, "vmlinux") != nullptr) places.push_back(TRY(watch(name)));
     return {};
   };
+  TRY(take(layout_.changed, "iattr", {"ia_valid"}));
+  layout_.iterator_kind = guest_linux::offset_of(types, "iov_iter", {"iter_type"});
+  if (const auto pipe = types.find_enumerator("ITER_PIPE")) {
+    layout_.pipe = static_cast<std::uint8_t>(pipe->second);
+  }
   open_ = TRY(watch("do_dentry_open"));
+  change_ = TRY(watch("notify_change"));
   reads_.push_back(TRY(watch("filemap_read")));
   TRY(watch_any(reads_, "shmem_file_read_iter"));
   // Before 6.5 files were spliced by reads.
@@ -71,6 +78,7 @@ Result<void> FileWatch::prepare(TrapPointTable& table) {
 
 void FileWatch::add_to(vmm::TrapHandlers& handlers) {
   handlers.add(open_, *this);
+  handlers.add(change_, *this);
   for (const GuestVirt place : reads_) handlers.add(place, *this);
   for (const GuestVirt place : splices_) handlers.add(place, *this);
 }
@@ -79,7 +87,7 @@ bool FileWatch::is_place(GuestVirt at) const {
   const auto has = [at](const auto& places) {
     return std::ranges::find(places, at) != places.end();
   };
-  return at == open_ || has(reads_) || has(splices_);
+  return at == open_ || at == change_ || has(reads_) || has(splices_);
 }
 
 std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> inodes) const {
@@ -109,6 +117,9 @@ std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> 
     FetchList& list = made[place] = FetchList(kRegisters);
     wait_for_files(list, word(list, first, layout_.file_inode));
   }
+  const std::uint16_t second = vmm::FetchLoad::register_source(SHIM_RSI);
+  FetchList& changes = made[change_] = FetchList(kRegisters);
+  wait_for_files(changes, word(changes, second, layout_.dentry_inode));
   FetchList& list = made[open_] = FetchList(kRegisters);
   const std::uint16_t mode = word(list, first, layout_.file_mode);
   const auto shift = static_cast<std::uint64_t>(layout_.file_mode) % sizeof(std::uint64_t) * 8;
@@ -126,7 +137,20 @@ std::optional<FileWatch::Touched> FileWatch::opened(const vmm::Trap& trap,
   if (!mode || (*mode & kOpenToWrite) == 0) return std::nullopt;
   const auto dentry = load_field<std::uint64_t>(reader, file, layout_.file_dentry);
   if (!dentry) return std::nullopt;
+  // Of a newer kernel that argument is the address of a function, and no file's.
+  const GuestVirt second(argument(trap, 1));
+  if (users_.stands_in(second, 0, UINT64_MAX)) return Touched{second};
   const auto inode = load_field<std::uint64_t>(reader, GuestVirt(*dentry), layout_.dentry_inode);
+  return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
+}
+
+std::optional<FileWatch::Touched> FileWatch::truncated(const vmm::Trap& trap,
+                                                       const GuestReader& reader) const {
+  const auto what =
+      load_field<std::uint32_t>(reader, GuestVirt(argument(trap, 2)), layout_.changed);
+  if (!what || (*what & kSizeChanges) == 0) return std::nullopt;
+  const auto inode =
+      load_field<std::uint64_t>(reader, GuestVirt(argument(trap, 1)), layout_.dentry_inode);
   return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
 }
 
@@ -141,19 +165,29 @@ std::optional<FileWatch::Touched> FileWatch::read_from(const vmm::Trap& trap,
   const auto inode = load_field<std::uint64_t>(reader, GuestVirt(*file), layout_.file_inode);
   if (!inode) return std::nullopt;
   const std::uint64_t end = *bytes > UINT64_MAX - *from ? UINT64_MAX : *from + *bytes;
-  return Touched{GuestVirt(*inode), *from, end};
+  Touched touched{GuestVirt(*inode), *from, end};
+  if (layout_.pipe && layout_.iterator_kind) {
+    const auto kind =
+        load_field<std::uint8_t>(reader, GuestVirt(argument(trap, 1)), *layout_.iterator_kind);
+    if (kind && *kind == *layout_.pipe) touched.away = UserPointTable::Away::ForGood;
+  }
+  return touched;
 }
 
 std::optional<FileWatch::Touched> FileWatch::spliced(const vmm::Trap& trap,
                                                      const GuestReader& reader) const {
   const GuestVirt file(argument(trap, 0));
   const auto inode = load_field<std::uint64_t>(reader, file, layout_.file_inode);
-  return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
+  if (!inode) return std::nullopt;
+  Touched touched{GuestVirt(*inode)};
+  touched.away = UserPointTable::Away::ForGood;
+  return touched;
 }
 
 std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
                                                         const GuestReader& reader) const {
   if (trap.address == open_) return opened(trap, reader);
+  if (trap.address == change_) return truncated(trap, reader);
   const bool is_read = std::ranges::find(reads_, trap.address) != reads_.end();
   return is_read ? read_from(trap, reader) : spliced(trap, reader);
 }
@@ -167,7 +201,7 @@ void FileWatch::on_trap(const vmm::Trap& trap) {
     if (n > 0) std::this_thread::sleep_for(kWait);
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) return;
-    (void)users_.step_aside(*paused, touched->inode, touched->begin, touched->end);
+    (void)users_.step_aside(*paused, touched->inode, touched->begin, touched->end, touched->away);
   }
 }
 

@@ -3,7 +3,9 @@
 // file to write to it, they are taken out: else a copy, or the disk, would get them.
 // Places:
 //   do_dentry_open(struct file *, ...) (fs/open.c): all files are opened by it; the mode and the
-//     path are known, the file is not open yet
+//     path are known, the file is not open yet. Before 6.8 the second argument is the struct inode,
+//     and overlayfs opens files below it by paths of its own
+//   notify_change(..., struct dentry *, struct iattr *, ...) (fs/attr.c): truncation without a file
 //   filemap_read(struct kiocb *, struct iov_iter *, ...) (mm/filemap.c, since 5.16) and
 //   filemap_splice_read(struct file *, loff_t *, ...) (since 6.5): they copy or pass on its pages
 //   shmem_file_read_iter(struct kiocb *, struct iov_iter *) (mm/shmem.c) and
@@ -51,22 +53,27 @@ class FileWatch final : public vmm::TrapWatch {
   struct Layout {
     std::uint32_t file_mode = 0, file_dentry = 0, file_inode = 0, dentry_inode = 0;
     std::uint32_t call_file = 0, call_position = 0, iterator_count = 0;  // kiocb, iov_iter
+    std::uint32_t changed = 0;                                           // iattr.ia_valid
+    std::optional<std::uint32_t> iterator_kind = std::nullopt;           // iov_iter.iter_type
+    std::optional<std::uint8_t> pipe = std::nullopt;                     // ITER_PIPE, before 6.5
   };
   /// Bytes of a file that the guest is about to touch.
   struct Touched {
     GuestVirt inode;
     std::uint64_t begin = 0, end = UINT64_MAX;
+    UserPointTable::Away away = UserPointTable::Away::ForAWhile;
   };
   std::optional<Touched> touched_by(const vmm::Trap& trap, const GuestReader& reader) const;
   std::optional<Touched> opened(const vmm::Trap& trap, const GuestReader& reader) const;
   std::optional<Touched> read_from(const vmm::Trap& trap, const GuestReader& reader) const;
   std::optional<Touched> spliced(const vmm::Trap& trap, const GuestReader& reader) const;
+  std::optional<Touched> truncated(const vmm::Trap& trap, const GuestReader& reader) const;
 
   vmm::Machine& machine_;
   guest_linux::Kernel& kernel_;
   UserPointTable& users_;
   Layout layout_;
-  GuestVirt open_;
+  GuestVirt open_, change_;
   std::vector<GuestVirt> reads_, splices_;
 };
 

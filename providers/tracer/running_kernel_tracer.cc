@@ -685,15 +685,16 @@ void RunningKernelTracer::tend_files() {
   if (const auto done = users_.tend(*paused); !done) notice(done.error().message);
 }
 
-/// Until nobody is inside of a displaced instruction any more.
+/// Once more at least: a page may just have been on its way to another frame. Then until nobody is
+/// inside of a displaced instruction any more.
 void RunningKernelTracer::end_user_slots() {
-  for (unsigned tries = 0; users_.is_any_written() && tries < kUserSlotTries; ++tries) {
+  if (users_.size() == 0) return;
+  for (unsigned tries = 0; tries < kUserSlotTries; ++tries) {
+    std::this_thread::sleep_for(kUserSlotWait);
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) return;
-    (void)users_.disarm(*paused, UserPointTable::Which::All);
-    if (!users_.is_any_written()) return;
-    { const auto running = std::move(*paused); }
-    std::this_thread::sleep_for(kUserSlotWait);
+    const auto done = users_.disarm(*paused, UserPointTable::Which::All);
+    if (done && !users_.is_any_written()) return;
   }
   if (!users_.is_any_written()) return;
   notice(

@@ -189,6 +189,11 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
       return fail(ErrorCode::Unsupported, "the guest has changed its text");
     return &known->second;
   }
+  if (file->functions.is_of_go()) {
+    return fail(ErrorCode::Unsupported,
+                "Go's compiler made it, and its runtime ends a program that a signal finds in a "
+                "displaced instruction");
+  }
   const auto kernel = reader();
   const auto pages = pages_of(kernel, inode);
   if (!pages || !file->functions.is_text(offset)) {
@@ -286,32 +291,31 @@ std::size_t UserPointTable::worth() const {
   return kEach * examined_.load();
 }
 
-/// Where the text is as that tracer has made it. All of the description may be anything.
+/// All of a description may be anything: what it leads to is written only where an int3 and the
+/// beginning of its slot stand. A page that is not in the page cache may still be in copies.
 void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left) {
   const std::lock_guard lock(lock_);
   const auto kernel = reader();
   for (const auto& [point, replaced] : left) {
     const GuestVirt inode(point.inode);
-    const auto pages = arch::in_kernel_half(inode) ? pages_of(kernel, inode) : std::nullopt;
-    const auto frame = pages ? pages->frame(point.page) : std::nullopt;
-    std::array<std::byte, kTextPage> page{};
-    if (!frame || !machine_.memory().read(*frame, page)) continue;
-    std::uint64_t known = 0;
-    std::memcpy(&known, page.data() + point.code, sizeof known);
-    if ((known & point.mask) != point.bytes) continue;
-    const auto slot = std::span<const std::byte>(page).subspan(point.slot, point.slot_bytes);
+    if (!arch::in_kernel_half(inode) || point.slot < point.code) continue;
+    const std::uint64_t bytes = point.bytes & point.mask;
+    const auto known = std::as_bytes(std::span(&bytes, 1))
+                           .subspan(std::min<std::size_t>(point.slot - point.code, kKnownBytes));
     const auto before = std::as_bytes(std::span(point.before)).first(point.slot_bytes);
-    File& file = files_[inode];
-    file.identity = pages->identity();
     const std::uint64_t offset = point.page * kTextPage + point.offset;
-    Point& taken = file.points[offset];
+    Point& taken = files_[inode].points[offset];
     taken.site.offset = offset;
     taken.site.instruction = {replaced};
     taken.slot = point.slot;
-    taken.code.assign(slot.begin(), slot.end());
+    taken.code.assign(known.begin(),
+                      known.begin() + static_cast<std::ptrdiff_t>(
+                                          std::min<std::size_t>(known.size(), point.slot_bytes)));
     taken.before.assign(before.begin(), before.end());
-    taken.is_written = true;
-    taken.is_armed = page[point.offset] == arch::kBreakpoint;
+    taken.is_linked = true;
+    const auto pages = pages_of(kernel, inode);
+    const auto frame = pages ? pages->frame(point.page) : std::nullopt;
+    taken.is_armed = frame.has_value() && has_point(*frame, taken);
   }
 }
 
@@ -360,9 +364,9 @@ std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestRead
     if (file.is_gone || file.points.empty() || now < file.away_until) continue;
     if (is_written_to(kernel, inode)) continue;
     const auto pages = pages_of(kernel, inode);
-    if (!pages || pages->identity() != file.identity) {
+    if (!pages || pages->identity().number != file.identity.number) {
       file.is_gone = true;
-      notices_.push_back("a file with probes was changed or removed in the guest: they are gone");
+      notices_.push_back("a file with probes is gone from the guest, and they with it");
       continue;
     }
     const bool backed = has_disk(kernel, inode);
@@ -385,7 +389,28 @@ Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
     }
   }
   if (!unlinked.empty()) TRY(shim_->enable_user_points(unlinked));
-  return write_ready(machine);
+  TRY(write_ready(machine));
+  return write_copies(machine);
+}
+
+/// Where a process has a page for itself, with the same text.
+Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
+  std::vector<vmm::CodeWrite> slots, int3s;
+  for (auto& [inode, file] : files_) {
+    std::vector<Point*> points;
+    for (auto& [offset, point] : file.points) {
+      if (point.is_armed) points.push_back(&point);
+    }
+    if (points.empty()) continue;
+    for (const auto& [point, frame] : places_of(machine, inode, points, Copies::Too)) {
+      if (!has_text(frame, *point)) continue;
+      const std::byte int3[] = {arch::kBreakpoint};
+      append(slots, frame.wrapping_add(point->slot), point->code);
+      append(int3s, frame.wrapping_add(point->in_page()), int3);
+    }
+  }
+  TRY(write_in_order(machine, slots));
+  return write_in_order(machine, int3s);
 }
 
 Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
@@ -411,6 +436,17 @@ Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
   return write_in_order(machine, int3s);
 }
 
+/// Whether the frame has the point's text as it was before.
+bool UserPointTable::has_text(GuestPhys frame, const Point& point) const {
+  const std::size_t in_page =
+      std::min<std::size_t>(point.site.instruction.size(), kTextPage - point.in_page());
+  std::vector<std::byte> text(in_page), slot(point.before.size());
+  return machine_.memory().read(frame.wrapping_add(point.in_page()), text) &&
+         machine_.memory().read(frame.wrapping_add(point.slot), slot) &&
+         std::ranges::equal(text, std::span(point.site.instruction).first(in_page)) &&
+         slot == point.before;
+}
+
 /// Whether the frame has the point's int3 and its slot.
 bool UserPointTable::has_point(GuestPhys frame, const Point& point) const {
   std::byte int3{};
@@ -420,29 +456,35 @@ bool UserPointTable::has_point(GuestPhys frame, const Point& point) const {
          int3 == arch::kBreakpoint && code == point.code;
 }
 
-/// The int3s of these; with `in_copies` also where a process has a copy of the page for itself.
-Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inode, File& file,
-                                     std::span<Point* const> points, bool in_copies) {
+/// Pages with these: of the file, and with `in_copies` of processes that have one for themselves.
+std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine& machine,
+                                                             GuestVirt inode,
+                                                             std::span<Point* const> points,
+                                                             Copies copies) const {
   const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  std::vector<std::pair<const Point*, GuestPhys>> frames;
-  if (pages && pages->identity() == file.identity) {
+  std::vector<Place> places;
+  if (const auto pages = pages_of(kernel, inode)) {
     for (Point* const point : points) {
-      if (const auto frame = pages->frame(point->page())) frames.emplace_back(point, *frame);
+      if (const auto frame = pages->frame(point->page())) places.push_back({point, *frame});
     }
   }
-  if (in_copies && standing_) {
-    std::vector<FileRange> ranges;
-    for (const Point* point : points) {
-      ranges.push_back({inode, point->site.offset, point->site.offset + 1});
-    }
-    for (const auto& copy : standing_->copies(machine, kernel_, ranges)) {
-      const Point& point = *points[copy.range];
-      frames.emplace_back(&point, GuestPhys(round_down(copy.at.raw(), kTextPage)));
-    }
+  if (copies == Copies::Left || !standing_) return places;
+  std::vector<FileRange> ranges;
+  for (const Point* point : points) {
+    ranges.push_back({inode, point->site.offset, point->site.offset + 1});
   }
+  for (const auto& copy : standing_->copies(machine, kernel_, ranges)) {
+    places.push_back({points[copy.range], GuestPhys(round_down(copy.at.raw(), kTextPage))});
+  }
+  return places;
+}
+
+/// The int3s of these, wherever they still stand with their slots: so no page of another file is
+/// touched.
+Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inode,
+                                     std::span<Point* const> points, Copies copies) {
   std::vector<vmm::CodeWrite> writes;
-  for (const auto& [point, frame] : frames) {
+  for (const auto& [point, frame] : places_of(machine, inode, points, copies)) {
     if (!has_point(frame, *point)) continue;
     append(writes, frame.wrapping_add(point->in_page()),
            std::span(point->site.instruction).first(1));
@@ -452,70 +494,66 @@ Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inod
   return {};
 }
 
-/// Where the point's slot lies in the page cache.
-std::optional<GuestPhys> UserPointTable::slot_in(const GuestReader& kernel, GuestVirt inode,
-                                                 const Point& point) const {
-  const auto pages = pages_of(kernel, inode);
-  if (!pages) return std::nullopt;
-  const auto frame = pages->frame(point.page());
-  if (!frame) return std::nullopt;
-  return frame->wrapping_add(point.slot);
-}
-
-/// Of those where no int3 stands any more, and nobody is inside.
-void UserPointTable::restore_slots(vmm::PausedMachine& machine) {
+/// Those that no int3 in the same page leads to any more, and that nobody is inside of. Whether
+/// nobody was inside of any.
+bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   std::vector<FileRange> ranges;
-  std::vector<Point*> points;
+  std::map<GuestVirt, std::vector<Point*>> points;
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
-      if (!point.is_written || point.is_armed) continue;
+      if (!point.is_linked || point.is_armed) continue;
       ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.code.size()});
-      points.push_back(&point);
+      points[inode].push_back(&point);
     }
   }
-  if (ranges.empty() || !standing_) return;
+  if (ranges.empty() || !standing_) return true;
   const auto inside = standing_->find(machine, kernel_, ranges);
-  if (!inside) return;
-  const auto kernel = reader();
-  auto places = standing_->copies(machine, kernel_, ranges);
-  for (std::size_t n = 0; n < points.size(); ++n) {
-    if (const auto at = slot_in(kernel, ranges[n].inode, *points[n])) places.push_back({n, *at});
+  if (!inside) return false;
+  std::set<const Point*> busy;
+  std::size_t n = 0;
+  for (const auto& [inode, all] : points) {
+    for (Point* const point : all) {
+      if ((*inside)[n++]) busy.insert(point);
+    }
   }
   std::vector<vmm::CodeWrite> writes;
-  for (const auto& [n, at] : places) {
-    if ((*inside)[n]) continue;
-    std::vector<std::byte> there(points[n]->code.size());
-    const bool is_ours = machine_.memory().read(at, there) && there == points[n]->code;
-    if (is_ours) append(writes, at, points[n]->before);
+  for (const auto& [inode, all] : points) {
+    for (const auto& [point, frame] : places_of(machine, inode, all, copies)) {
+      if (busy.contains(point) || has_point(frame, *point)) continue;
+      const GuestPhys at = frame.wrapping_add(point->slot);
+      std::vector<std::byte> there(point->code.size());
+      const bool is_ours = machine_.memory().read(at, there) && there == point->code;
+      if (is_ours) append(writes, at, point->before);
+    }
+    for (Point* const point : all) point->is_written = busy.contains(point);
   }
-  for (std::size_t n = 0; n < points.size(); ++n) points[n]->is_written = (*inside)[n];
-  (void)write_in_order(machine, writes);
+  return write_in_order(machine, writes).has_value() && busy.empty();
 }
 
+/// With all, whatever is thought to stand: a page may have been away, or on its way to another
+/// frame, when it was looked for before.
 Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
   const std::lock_guard lock(lock_);
   for (auto& [inode, file] : files_) {
     std::vector<Point*> points;
     for (auto& [offset, point] : file.points) {
-      if (point.is_armed && (which == Which::All || point.users == 0)) points.push_back(&point);
+      const bool is_meant = which == Which::All ? point.is_linked : point.users == 0;
+      if (is_meant && (point.is_armed || which == Which::All)) points.push_back(&point);
     }
-    if (!points.empty()) TRY(restore(machine, inode, file, points, true));
+    if (!points.empty()) TRY(restore(machine, inode, points, Copies::Too));
   }
-  restore_slots(machine);
+  is_empty_ = restore_slots(machine, Copies::Too);
   return {};
+}
+
+bool UserPointTable::is_any_written() const {
+  const std::lock_guard lock(lock_);
+  return !is_empty_;
 }
 
 void UserPointTable::keep_out() {
   const std::lock_guard lock(lock_);
   keeps_out_ = true;
-}
-
-bool UserPointTable::is_any_written() const {
-  const std::lock_guard lock(lock_);
-  return std::ranges::any_of(files_, [](const auto& file) {
-    return std::ranges::any_of(file.second.points,
-                               [](const auto& point) { return point.second.is_written; });
-  });
 }
 
 std::size_t UserPointTable::size() const {
@@ -554,7 +592,7 @@ bool UserPointTable::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64
 }
 
 Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt inode,
-                                        std::uint64_t begin, std::uint64_t end) {
+                                        std::uint64_t begin, std::uint64_t end, Away away) {
   const std::lock_guard lock(lock_);
   const auto file = files_.find(inode);
   if (file == files_.end()) return {};
@@ -563,10 +601,17 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
     const std::uint64_t page = point.page() * kTextPage;
     if (point.is_armed && page < end && page + kTextPage > begin) points.push_back(&point);
   }
-  file->second.away_until = Clock::now() + kAway;
-  TRY(restore(machine, inode, file->second, points, false));
-  restore_slots(machine);
-  if (!points.empty()) {
+  file->second.away_until = away == Away::ForGood
+                                ? Clock::time_point::max()
+                                : std::max(file->second.away_until, Clock::now() + kAway);
+  TRY(restore(machine, inode, points, Copies::Left));
+  (void)restore_slots(machine, Copies::Left);
+  if (!points.empty() && away == Away::ForGood) {
+    notices_.push_back(
+        fmt::format("a process of the guest passes on pages of a file with probes (splice, "
+                    "sendfile): {} of them are away for good",
+                    points.size()));
+  } else if (!points.empty()) {
     notices_.push_back(
         fmt::format("a process of the guest reads or writes a file with probes: {} "
                     "of them are away for {} s and more",

@@ -92,9 +92,10 @@ class UserPointTable {
   /// Whether trap points stand in these bytes of the file.
   bool stands_in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const;
   /// Restores those of the file that stand there, until tend() some time later finds that nobody
-  /// writes to it.
+  /// writes to it; for good where the guest keeps the pages themselves.
+  enum class Away : std::uint8_t { ForAWhile, ForGood };
   Result<void> step_aside(vmm::PausedMachine& machine, GuestVirt inode, std::uint64_t begin,
-                          std::uint64_t end);
+                          std::uint64_t end, Away away);
   /// Whether there is something for tend() to do: int3s are missing whose pages are in memory.
   bool wants_tending();
   Result<void> tend(vmm::PausedMachine& machine);
@@ -154,11 +155,19 @@ class UserPointTable {
   std::vector<Point*> ready_points(const GuestReader& kernel);
   void note_missing(const GuestReader& kernel);
   Result<void> write_ready(vmm::PausedMachine& machine);
-  Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, File& file,
-                       std::span<Point* const> points, bool in_copies);
-  std::optional<GuestPhys> slot_in(const GuestReader& kernel, GuestVirt inode,
-                                   const Point& point) const;
-  void restore_slots(vmm::PausedMachine& machine);
+  /// Whether processes' own copies of pages are meant, too.
+  enum class Copies : std::uint8_t { Left, Too };
+  struct Place {
+    Point* point = nullptr;
+    GuestPhys frame;
+  };
+  std::vector<Place> places_of(vmm::PausedMachine& machine, GuestVirt inode,
+                               std::span<Point* const> points, Copies copies) const;
+  bool has_text(GuestPhys frame, const Point& point) const;
+  Result<void> write_copies(vmm::PausedMachine& machine);
+  Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, std::span<Point* const> points,
+                       Copies copies);
+  bool restore_slots(vmm::PausedMachine& machine, Copies copies);
 
   vmm::Machine& machine_;
   vmm::TrapTable* const shim_;
@@ -176,6 +185,7 @@ class UserPointTable {
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
   bool has_begun_ = false, keeps_out_ = false;
+  bool is_empty_ = true;  // nobody was inside of a displaced instruction that had to go
   Clock::time_point next_look_{};
   std::vector<std::string> notices_;
 };

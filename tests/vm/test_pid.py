@@ -152,6 +152,12 @@ class Files(Case):
         self.check_counts(calling)
         self.assertEqual(self.guest("md5sum < /bin/calls"), before)
 
+    def test_may_be_touched(self):
+        before = self.guest("md5sum < /bin/calls")
+        self.check_counts(Calling(self.machine), meanwhile=lambda: self.guest("touch /bin/calls; chmod 700 /bin/calls"))
+        self.assertEqual(self.guest("md5sum < /bin/calls"), before)
+        self.check_counts(Calling(self.machine))
+
     def test_are_watched_beside_probes_at_the_same_places(self):
         calling = Calling(self.machine)
         program = ("fbt::filemap_read:entry,fbt::shmem_file_read_iter:entry"
@@ -218,6 +224,34 @@ class Libraries(Case):
             time.sleep(0.3)  # it calls meanwhile; where it is just then does not matter
             end(running)
         said = self.guest("while [ ! -e /tmp/went ]; do sleep 0.1; done; cat /tmp/copy /tmp/went")
+        self.assertEqual(said, "calls 300000\n0\n")
+
+    def test_count_in_all_files_of_one_name(self):
+        self.guest("mkdir /other; cp /lib/libadds.so /other; rm -f /tmp/go; "
+                   "library 10 > /tmp/one & LD_LIBRARY_PATH=/other library 500 > /tmp/other & sleep 0.1")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            self.guest("touch /tmp/go; wait")
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr, outcome.stdout.split()), (0, "", ["510"]), outcome)
+
+    def test_of_a_file_that_was_touched_are_taken_out(self):
+        self.guest("cp /lib/libadds.so /tmp/before; rm -f /tmp/go; library 10 & sleep 0.1")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            self.guest("touch /lib/libadds.so; cp /lib/libadds.so /tmp/copy; cmp /tmp/copy /tmp/before; "
+                       "touch /tmp/go; wait")
+            end(running)
+        self.guest("cmp /lib/libadds.so /tmp/before && library 10")
+
+    def test_in_a_copy_of_the_page_outlive_a_read_of_the_file(self):
+        self.guest("rm -f /tmp/go /tmp/went; library 1 & sleep 0.1; "
+                   "(library 300000 copy > /tmp/copy; echo $? > /tmp/went) &")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            self.guest("touch /tmp/go; sleep 0.1; cat /lib/libadds.so > /dev/null")
+            said = self.guest("while [ ! -e /tmp/went ]; do sleep 0.1; done; cat /tmp/copy /tmp/went")
+            end(running)
         self.assertEqual(said, "calls 300000\n0\n")
 
     def test_of_the_c_library_by_the_hundred(self):

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 
 #include "disasm/decoder.h"
 #include "vmm/base/numbers.h"
@@ -148,24 +149,72 @@ std::uint64_t user_entry(const ReadFile& file, const FileFunction& function) {
   return function.offset + (is_read && is_endbr(first) ? first.size() : 0);
 }
 
-Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunction& function) {
-  if (function.size == 0 || function.size > kMostFunction) {
-    return fail(ErrorCode::Unsupported, "its symbol does not say how long it is");
+namespace {
+
+using FunctionPart = guest_linux::FileFunction;
+
+/// The function, and those that the compiler has moved away from it.
+std::vector<FunctionPart> parts_of(const FileFunctions& functions, const FileFunction& function) {
+  std::vector<FunctionPart> parts{function};
+  const std::string cold = std::string(function.name) + ".cold";
+  for (const FileFunction& each : functions.all()) {
+    if (each.name.starts_with(cold)) parts.push_back(each);
   }
-  const std::uint64_t end = function.offset + function.size;
-  const Text text = TRY(read_text(file, function.offset, end));
+  return parts;
+}
+
+bool is_in(std::span<const FunctionPart> parts, GuestVirt target) {
+  return std::ranges::any_of(parts, [target](const FunctionPart& part) {
+    return target.is_in(place_of(part.offset), part.size);
+  });
+}
+
+/// Whether an import is jumped to there: jmp *distance(%rip), behind a landing pad or not.
+bool is_import(const ReadFile& file, std::uint64_t offset) {
+  std::array<std::byte, 8> code{};
+  if (file(offset, code) != code.size()) return false;
+  const std::size_t at = is_endbr(code) ? kLandingPad.size() : 0;
+  const bool has_prefix = code[at] == std::byte{0xf2};
+  return code[at + has_prefix] == std::byte{0xff} && code[at + has_prefix + 1] == std::byte{0x25};
+}
+
+bool leads_to_function(const ReadFile& file, const FileFunctions& functions, GuestVirt target) {
+  const std::uint64_t offset = target.offset_from(kAnywhere);
+  const auto all = functions.all();
+  const auto found = std::ranges::lower_bound(all, offset, {}, &FileFunction::offset);
+  return (found != all.end() && found->offset == offset) || is_import(file, offset);
+}
+
+}  // namespace
+
+Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunctions& functions,
+                                             const FileFunction& function) {
+  const auto parts = parts_of(functions, function);
   std::vector<UserReturn> found;
-  for (std::uint64_t at = function.offset; at < end;) {
-    const auto one = text.decode(at);
-    if (!one) {
-      return fail(ErrorCode::Unsupported,
-                  fmt::format("+{:#x} does not decode", at - function.offset));
+  for (const FunctionPart& part : parts) {
+    if (part.size == 0 || part.size > kMostFunction) {
+      return fail(ErrorCode::Unsupported, "its symbol does not say how long it is");
     }
-    const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
-    const bool leaves = jumps && !one->target.is_in(place_of(function.offset), function.size);
-    if (one->flow == Flow::Return) found.push_back({at, true});
-    if (leaves) found.push_back({at, false, one->condition});
-    at += one->length;
+    const std::uint64_t end = part.offset + part.size;
+    const Text text = TRY(read_text(file, part.offset, end));
+    for (std::uint64_t at = part.offset; at < end;) {
+      const auto one = text.decode(at);
+      if (!one) {
+        return fail(ErrorCode::Unsupported,
+                    fmt::format("{}+{:#x} does not decode", part.name, at - part.offset));
+      }
+      const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
+      const bool leaves = jumps && !is_in(parts, one->target);
+      if (leaves && !leads_to_function(file, functions, one->target)) {
+        return fail(ErrorCode::Unsupported,
+                    fmt::format("{}+{:#x} jumps to where no symbol stands, which may be a part of "
+                                "the function or another one",
+                                part.name, at - part.offset));
+      }
+      if (one->flow == Flow::Return) found.push_back({at, true});
+      if (leaves) found.push_back({at, false, one->condition});
+      at += one->length;
+    }
   }
   return found;
 }

@@ -56,9 +56,11 @@ struct UserReturn {
   bool has_value = false;                          // a return, and no jump to another function
   arch::Condition condition = arch::kNoCondition;  // of a jump that does not always leave
 };
-/// All ways out: returns, and jumps to other functions. Unsupported: the function has no known
-/// size, or does not decode.
+/// All ways out: returns, and jumps to other functions, also from its parts (NAME.cold), to which
+/// jumps stay inside. Unsupported: the function has no known size, or does not decode; or a jump
+/// leads where no symbol stands, so it may leave the function or not.
 Result<std::vector<UserReturn>> user_returns(const ReadFile& file,
+                                             const guest_linux::FileFunctions& functions,
                                              const guest_linux::FileFunction& function);
 
 }  // namespace ringside::providers

@@ -133,22 +133,37 @@ TEST_F(UserSites, AFunctionIsEnteredBehindItsLandingPad) {
 }
 
 TEST_F(UserSites, WaysOutAreReturnsAndJumpsToOtherFunctions) {
-  // je out; ret; jmp within; jmp away; ret imm16
+  // je to its cold part; ret; jmp within; jmp away; ret imm16
   put(0, {0x74, 0x20, 0xc3, 0xeb, 0x00, 0xe9, 0x00, 0x01, 0x00, 0x00, 0xc2, 0x08, 0x00});
-  const auto found = user_returns(reader(), {"ends", kText, 13});
+  function("ends", 0, 13), function("other", 0x10a, 1);
+  functions_ = file_.functions();
+  const auto found = user_returns(reader(), functions_, {"ends", kText, 13});
+  ASSERT_FALSE(found) << "je leads where nothing is known";
+  function("ends.cold", 0x22, 2);
+  put(0x22, {0xeb, 0xde});  // jmp back
+  functions_ = file_.functions();
+  const auto with_part = user_returns(reader(), functions_, {"ends", kText, 13});
+  ASSERT_TRUE(with_part) << with_part.error().message;
+  ASSERT_EQ(with_part->size(), 3u);
+  EXPECT_EQ((*with_part)[0].offset, kText + 2);
+  EXPECT_TRUE((*with_part)[0].has_value);
+  EXPECT_EQ((*with_part)[1].offset, kText + 5);
+  EXPECT_FALSE((*with_part)[1].has_value);
+  EXPECT_EQ((*with_part)[1].condition, arch::kNoCondition);
+  EXPECT_EQ((*with_part)[2].offset, kText + 10);
+  EXPECT_FALSE(user_returns(reader(), functions_, {"unsized", kText, 0}));
+  EXPECT_FALSE(user_returns(reader(), functions_, {"huge", kText, std::uint64_t{1} << 40}));
+}
+
+TEST_F(UserSites, AJumpToAnImportLeaves) {
+  put(0, {0xe9, 0xfb, 0x00, 0x00, 0x00});            // jmp 0x100
+  put(0x100, {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90});  // jmp *0(%rip)
+  function("tail", 0, 5);
+  functions_ = file_.functions();
+  const auto found = user_returns(reader(), functions_, {"tail", kText, 5});
   ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->size(), 4u);
-  EXPECT_EQ((*found)[0].offset, kText);
+  ASSERT_EQ(found->size(), 1u);
   EXPECT_FALSE((*found)[0].has_value);
-  EXPECT_NE((*found)[0].condition, arch::kNoCondition);
-  EXPECT_EQ((*found)[1].offset, kText + 2);
-  EXPECT_TRUE((*found)[1].has_value);
-  EXPECT_EQ((*found)[2].offset, kText + 5);
-  EXPECT_FALSE((*found)[2].has_value);
-  EXPECT_EQ((*found)[2].condition, arch::kNoCondition);
-  EXPECT_EQ((*found)[3].offset, kText + 10);
-  EXPECT_FALSE(user_returns(reader(), {"unsized", kText, 0}));
-  EXPECT_FALSE(user_returns(reader(), {"huge", kText, std::uint64_t{1} << 40}));
 }
 
 }  // namespace

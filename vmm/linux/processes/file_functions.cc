@@ -32,6 +32,20 @@ std::optional<Elf64_Ehdr> header_of(const FilePages& file) {
   return is_ours ? std::optional(header) : std::nullopt;
 }
 
+/// `names`: which of them has their names.
+bool has_section(const FilePages& file, std::span<const Elf64_Shdr> sections, std::size_t names,
+                 std::string_view wanted) {
+  constexpr std::uint64_t kMostNames = 64 << 10;
+  if (names >= sections.size()) return false;
+  const std::uint64_t bytes = std::min(sections[names].sh_size, kMostNames);
+  const auto text = read_all<char>(file, sections[names].sh_offset, bytes);
+  return std::ranges::any_of(sections, [&](const Elf64_Shdr& each) {
+    if (each.sh_name >= text.size()) return false;
+    const auto rest = std::string_view(text.data(), text.size()).substr(each.sh_name);
+    return rest.substr(0, rest.find('\0')) == wanted;
+  });
+}
+
 bool prints(char c) {
   return c > ' ' && c < 0x7f && c != '`' && c != ':';
 }
@@ -62,12 +76,13 @@ bool FileFunctions::read_segments(const FilePages& file) {
 }
 
 /// The one with more functions first.
-std::vector<FileFunctions::Table> FileFunctions::tables_in(const FilePages& file) const {
+std::vector<FileFunctions::Table> FileFunctions::tables_in(const FilePages& file) {
   const auto header = header_of(file);
   std::vector<Table> tables;
   if (!header || header->e_shentsize != sizeof(Elf64_Shdr)) return tables;
   const auto sections = read_all<Elf64_Shdr>(file, header->e_shoff,
                                              std::min<std::size_t>(header->e_shnum, kMostSections));
+  is_of_go_ = has_section(file, sections, header->e_shstrndx, ".gopclntab");
   for (const Elf64_Shdr& each : sections) {
     if (each.sh_type != SHT_SYMTAB && each.sh_type != SHT_DYNSYM) continue;
     if (each.sh_link >= sections.size()) continue;

@@ -38,6 +38,9 @@ class FileFunctions {
   bool is_whole() const { return is_whole_; }
   /// By offset; of several at one offset each.
   std::span<const FileFunction> all() const { return functions_; }
+  /// Whether Go's compiler made it: its runtime wants to know each address at which a signal may
+  /// find a thread (section .gopclntab).
+  bool is_of_go() const { return is_of_go_; }
   /// Whether bytes of the file may be executed: in a loaded segment with PF_X.
   bool is_text(std::uint64_t offset) const;
 
@@ -52,7 +55,7 @@ class FileFunctions {
   };
 
   bool read_segments(const FilePages& file);
-  std::vector<Table> tables_in(const FilePages& file) const;
+  std::vector<Table> tables_in(const FilePages& file);
   bool read_table(const FilePages& file, const Table& table);
   std::optional<std::uint64_t> offset_of(std::uint64_t address) const;
 
@@ -60,7 +63,7 @@ class FileFunctions {
   std::vector<FileFunction> functions_;
   std::vector<char> names_;
   Source source_ = Source::None;
-  bool is_whole_ = false;
+  bool is_whole_ = false, is_of_go_ = false;
 };
 
 }  // namespace ringside::guest_linux
