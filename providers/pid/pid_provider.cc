@@ -157,7 +157,8 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Visitor
     trouble(names, fmt::format("the guest has no process {} with memory of its own", *process));
     return {};
   }
-  const Pattern pattern{names, *process, trouble, visit};
+  std::set<std::uint32_t> published;
+  const Pattern pattern{names, *process, trouble, visit != nullptr ? &published : nullptr};
   bool any_module = false, any_function = false;
   for (const Module& module : *modules) {
     const bool is_wanted = dif::field_matches(names.module, module.name) ||
@@ -166,6 +167,8 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Visitor
     any_module = true;
     any_function |= TRY(look_at(pattern, module));
   }
+  // Each once, with the places of all files.
+  for (const std::uint32_t number : published) (*visit)({id_at(number), entries_[number].name});
   if (!any_module && *process == 0) {
     trouble(names, fmt::format("no process of the guest has a module {} mapped", names.module));
   } else if (!any_module) {
@@ -261,7 +264,7 @@ Result<void> PidProvider::publish(const Pattern& pattern, Entry entry) {
                         : fine.error().message);
     return {};
   }
-  if (pattern.visit == nullptr) return {};
+  if (pattern.published == nullptr) return {};
   const std::string name = entry.name.to_string();
   const auto known = numbers_.find(name);
   const auto number =
@@ -278,7 +281,7 @@ Result<void> PidProvider::publish(const Pattern& pattern, Entry entry) {
   } else {
     add_places(entries_[number], entry.places);
   }
-  (*pattern.visit)({id_at(number), entries_[number].name});
+  pattern.published->insert(number);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,7 +80,7 @@ class PidProvider final : public Provider {
     const dif::ProbeDescription& names;
     std::int32_t process = 0;  // 0: all
     const Trouble& trouble;
-    const Visitor* visit = nullptr;
+    std::set<std::uint32_t>* published = nullptr;  // by index of id; null: nobody asks
   };
 
   Result<void> look(const dif::ProbeDescription& pattern, const Visitor* visit,
