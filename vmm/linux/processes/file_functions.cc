@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostSegments = 64, kMostSections = 256;
 constexpr std::uint64_t kMostSymbols = 1 << 20, kMostStrings = 64 << 20;
-constexpr std::size_t kLongestName = 4096;
+constexpr std::size_t kLongestFunctionName = 4096;
 
 /// Objects that are one after the other in the file; fewer where not all are in memory.
 template <class T>
@@ -109,7 +109,7 @@ bool FileFunctions::read_table(const FilePages& file, const Table& table) {
       continue;
     }
     const auto rest =
-        std::string_view(names_.data(), names_.size()).substr(symbol.st_name, kLongestName);
+        std::string_view(names_.data(), names_.size()).substr(symbol.st_name, kLongestFunctionName);
     const std::size_t length = rest.find('\0');
     const auto offset = offset_of(symbol.st_value);
     if (!offset || length == 0 || length == rest.npos) continue;

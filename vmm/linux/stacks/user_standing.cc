@@ -15,7 +15,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::size_t kMostTasks = 1 << 16;
+constexpr std::size_t kMostThreads = 1 << 16;
 /// A signal frame has 1 to 3 KiB below the handler's own frames (struct rt_sigframe, with AVX-512).
 constexpr std::uint64_t kStackBytes = 32 << 10;
 
@@ -158,14 +158,15 @@ std::optional<UserStanding> UserStanding::prepare(const Kernel& kernel) {
 /// All threads, until `visit` wants no more.
 template <class Visit>
 ListEnd UserStanding::walk(const GuestReader& reader, Visit visit) const {
-  std::size_t left = kMostTasks;
-  return walk_processes(reader, threads_.task_tasks, init_task_, kMostTasks, [&](GuestVirt leader) {
-    walk_threads(reader, threads_, leader, left, [&](GuestVirt task) {
-      visit(task);
-      return --left != 0;
-    });
-    return left != 0;
-  });
+  std::size_t left = kMostThreads;
+  return walk_processes(reader, threads_.task_tasks, init_task_, kMostThreads,
+                        [&](GuestVirt leader) {
+                          walk_threads(reader, threads_, leader, left, [&](GuestVirt task) {
+                            visit(task);
+                            return --left != 0;
+                          });
+                          return left != 0;
+                        });
 }
 
 std::vector<UserStanding::Copy> UserStanding::copies(vmm::PausedMachine& machine, Kernel& kernel,
