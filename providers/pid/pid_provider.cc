@@ -180,8 +180,10 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Visitor
     trouble(names, fmt::format("process {} has no module {} mapped; it has:{}", *process,
                                names.module, loaded));
   } else if (!any_function) {
-    trouble(names,
-            fmt::format("no symbol in the guest's memory names a function {}", names.function));
+    trouble(names, names.function.empty()
+                       ? "no symbols of it are in the guest's memory"
+                       : fmt::format("no symbol in the guest's memory names a function {}",
+                                     names.function));
   }
   return {};
 }

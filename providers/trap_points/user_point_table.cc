@@ -534,6 +534,7 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
 /// frame, when it was looked for before.
 Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
   const std::lock_guard lock(lock_);
+  if (which == Which::All) keeps_out_ = true;  // tend() may come once more
   for (auto& [inode, file] : files_) {
     std::vector<Point*> points;
     for (auto& [offset, point] : file.points) {

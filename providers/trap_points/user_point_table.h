@@ -76,7 +76,8 @@ class UserPointTable {
   Result<void> arm(vmm::PausedMachine& machine);
   enum class Which : std::uint8_t { Unused, All };
   /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
-  /// displaced instructions stay where somebody is inside of them: is_any_written().
+  /// displaced instructions stay where somebody is inside of them: is_any_written(). With all,
+  /// nothing is written into files from now on.
   Result<void> disarm(vmm::PausedMachine& machine, Which which);
   bool any_armed() const { return armed() != 0; }
   /// Whether displaced instructions lie in pages where no int3 leads to them any more.
