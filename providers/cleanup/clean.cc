@@ -32,7 +32,6 @@ using vmm::ShimRemains;
 /// Longer than two beats of one that lives are apart.
 constexpr auto kHeartbeats = std::chrono::milliseconds(300);
 constexpr unsigned kTextTries = 2000;
-constexpr unsigned kTriesInText = 400;  // to find nobody in a displaced instruction of a process
 constexpr auto kTextWait = std::chrono::milliseconds(5);
 /// A trap that its host has not answered goes on alone after 3 s.
 constexpr LeaveTries kTriesToLeave{.anywhere = 1500, .in_slots = 20};
@@ -253,13 +252,7 @@ Result<std::size_t> restore_processes(vmm::Machine& machine, guest_linux::Kernel
   if (left.empty()) return std::size_t{0};
   table.take_over(left);
   const std::size_t armed = table.armed();
-  for (unsigned n = 0; n < kTriesInText; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kTextWait);
-    auto paused = TRY(vmm::PausedMachine::pause(machine));
-    TRY(table.disarm(paused, UserPointTable::Which::All));
-    // Once more at least: a page may just have been on its way to another frame.
-    if (n > 0 && !table.is_any_written()) break;
-  }
+  TRY(table.take_out());
   return armed;
 }
 

@@ -40,10 +40,7 @@ constexpr auto kLateRecordWait = std::chrono::microseconds(100);
 constexpr std::size_t kSingleNotices = 4;
 /// How often it is looked whether somebody is still inside of the stub.
 constexpr LeaveTries kLeaveTries{.anywhere = 100, .in_slots = 100, .up_to = EndOrder::Hurried};
-/// The same for slots in the pages of processes.
-constexpr unsigned kUserSlotTries = 200;
-constexpr auto kUserSlotWait = std::chrono::milliseconds(10);
-/// For the stub while a fault may have to be mended: a page comes from a disk, say.
+/// The same while a fault may have to be mended: a page comes from a disk, say.
 constexpr LeaveTries kFaultTries{.anywhere = 1000, .in_slots = 1000, .up_to = EndOrder::Hurried};
 
 std::vector<StackTables::Moved> moved_by(const TrapPointTable& table) {
@@ -685,18 +682,12 @@ void RunningKernelTracer::tend_files() {
   if (const auto done = users_.tend(*paused); !done) notice(done.error().message);
 }
 
-/// Once more at least: a page may just have been on its way to another frame. Then until nobody is
-/// inside of a displaced instruction any more.
 void RunningKernelTracer::end_user_slots() {
   if (users_.size() == 0) return;
-  for (unsigned tries = 0; tries < kUserSlotTries; ++tries) {
-    std::this_thread::sleep_for(kUserSlotWait);
-    auto paused = vmm::PausedMachine::pause(machine_);
-    if (!paused) return;
-    const auto done = users_.disarm(*paused, UserPointTable::Which::All);
-    if (done && !users_.is_any_written()) return;
-  }
-  if (!users_.is_any_written()) return;
+  const auto is_out = users_.take_out();
+  if (is_out && *is_out) return;
+  if (!is_out && is_out.error().code != ErrorCode::MachineGone) notice(is_out.error().message);
+  if (!is_out) return;
   notice(
       "a process of the guest may go on in a displaced instruction, so it stays in its file's "
       "page in memory: bytes between two functions, which nothing else runs");

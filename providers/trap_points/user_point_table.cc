@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "vmm/arch/arch.h"
@@ -23,8 +24,12 @@ using guest_linux::FileIdentity, guest_linux::FilePages, guest_linux::FileRange;
 constexpr std::uint64_t kTextPage = arch::kPageSize;
 /// A process that reads or writes the file is given so much time for each of its calls.
 constexpr auto kAway = std::chrono::seconds(5);
+/// take_out(): how often, and how far apart.
+constexpr unsigned kTakeOutTries = 200;
+constexpr auto kTakeOutWait = std::chrono::milliseconds(10);
 /// How often it is looked whether all are there.
 constexpr auto kLook = std::chrono::seconds(1);
+constexpr std::array kInt3{arch::kBreakpoint};
 constexpr std::size_t kKnownBytes = sizeof(std::uint64_t);  // UserTrapPoint::bytes
 
 void append(std::vector<vmm::CodeWrite>& writes, GuestPhys at, std::span<const std::byte> bytes) {
@@ -199,10 +204,7 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
   if (!pages || !file->functions.is_text(offset)) {
     return fail(ErrorCode::Unsupported, "no text of the file is there");
   }
-  const auto read = [this, inode](std::uint64_t at, std::span<std::byte> out) {
-    return read_original(inode, at, out);
-  };
-  Point point{.site = TRY(examine_user_site(read, offset)), .code = {}, .before = {}};
+  Point point{.site = TRY(examine_user_site(original_of(inode), offset)), .code = {}, .before = {}};
   TRY(check_file(*pages, point.page()));
   TRY(find_slot(inode, *file, point));
   ++examined_;
@@ -230,10 +232,8 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset) {
 Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point) {
   const auto known = file.rooms.find(point.page());
   if (known == file.rooms.end()) {
-    const auto read = [this, inode](std::uint64_t at, std::span<std::byte> out) {
-      return read_original(inode, at, out);
-    };
-    file.rooms[point.page()] = TRY(find_page_room(read, file.functions, point.page()));
+    file.rooms[point.page()] =
+        TRY(find_page_room(original_of(inode), file.functions, point.page()));
   }
   if (take_slot(inode, point, file.rooms[point.page()])) return {};
   return fail(ErrorCode::Unsupported,
@@ -315,7 +315,7 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
     taken.is_linked = true;
     const auto pages = pages_of(kernel, inode);
     const auto frame = pages ? pages->frame(point.page) : std::nullopt;
-    taken.is_armed = frame.has_value() && has_point(*frame, taken);
+    taken.is_armed = frame && has_point({&taken, *frame});
   }
 }
 
@@ -332,32 +332,48 @@ bool UserPointTable::owns(GuestVirt name) const {
   return names_.contains(name);
 }
 
-/// Whether the page is in memory, and has the text that was examined.
-bool UserPointTable::is_ready(const FilePages& pages, Point& point) const {
-  const auto frame = pages.frame(point.page());
-  if (!frame) return false;
-  std::array<std::byte, kTextPage> page;
-  if (!machine_.memory().read(*frame, page)) return false;
-  const auto has = [&page](std::size_t at, std::span<const std::byte> bytes) {
-    const auto there = std::span(page).subspan(at).first(std::min(bytes.size(), kTextPage - at));
-    return std::ranges::equal(there, bytes.first(there.size()));
-  };
-  const bool is_same = has(point.in_page(), point.site.instruction) &&
-                       has(point.slot, point.is_written ? point.code : point.before);
-  if (page[point.in_page()] == arch::kBreakpoint && has(point.slot, point.code)) {
+/// As far as they lie in the page.
+bool UserPointTable::stand(GuestPhys frame, std::uint16_t at,
+                           std::span<const std::byte> bytes) const {
+  bytes = bytes.first(std::min<std::size_t>(bytes.size(), kTextPage - at));
+  std::vector<std::byte> there(bytes.size());
+  return machine_.memory().read(frame.wrapping_add(at), there) && std::ranges::equal(there, bytes);
+}
+
+/// Whether the page has the text as it was before.
+bool UserPointTable::has_text(const Place& place) const {
+  const Point& point = *place.point;
+  return stand(place.frame, point.in_page(), point.site.instruction) &&
+         stand(place.frame, point.slot, point.before);
+}
+
+bool UserPointTable::has_slot(const Place& place) const {
+  return stand(place.frame, place.point->slot, place.point->code);
+}
+
+/// Whether it has the int3 and the slot.
+bool UserPointTable::has_point(const Place& place) const {
+  return stand(place.frame, place.point->in_page(), kInt3) && has_slot(place);
+}
+
+/// Whether it has the text that was examined, with the slot or without.
+bool UserPointTable::is_ready(const Place& place) const {
+  Point& point = *place.point;
+  if (has_point(place)) {
     point.is_written = point.is_armed = true;  // it was away, and has come back
     return false;
   }
-  // A page that was read anew has neither.
-  const bool is_new = point.is_written && has(point.slot, point.before) &&
-                      has(point.in_page(), point.site.instruction);
-  if (is_new) point.is_written = false;
-  if (!is_same && !is_new) point.is_lost = true;
+  if (has_text(place)) {
+    point.is_written = false;  // the page may have been read anew
+    return true;
+  }
+  point.is_lost = !point.is_written || !has_slot(place) ||
+                  !stand(place.frame, point.in_page(), point.site.instruction);
   return !point.is_lost;
 }
 
-std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestReader& kernel) {
-  std::vector<Point*> ready;
+std::vector<UserPointTable::Place> UserPointTable::ready_places(const GuestReader& kernel) {
+  std::vector<Place> ready;
   if (keeps_out_) return ready;
   const auto now = Clock::now();
   for (auto& [inode, file] : files_) {
@@ -373,7 +389,8 @@ std::vector<UserPointTable::Point*> UserPointTable::ready_points(const GuestRead
     for (auto& [offset, point] : file.points) {
       if (!point.is_linked || point.users == 0 || point.is_armed || point.is_lost) continue;
       if (backed && pages->is_unsaved(point.page())) continue;
-      if (is_ready(*pages, point)) ready.push_back(&point);
+      const auto frame = pages->frame(point.page());
+      if (frame && is_ready({&point, *frame})) ready.push_back({&point, *frame});
     }
   }
   return ready;
@@ -393,24 +410,37 @@ Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
   return write_copies(machine);
 }
 
+/// The slots before the int3s that lead to them.
+Result<void> UserPointTable::write(vmm::PausedMachine& machine, std::span<const Place> places) {
+  std::vector<vmm::CodeWrite> slots, int3s;
+  for (const auto& [point, frame] : places) {
+    append(slots, frame.wrapping_add(point->slot), point->code);
+    append(int3s, frame.wrapping_add(point->in_page()), kInt3);
+  }
+  TRY(write_in_order(machine, slots));
+  return write_in_order(machine, int3s);
+}
+
+Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
+  const std::vector<Place> ready = ready_places(reader());
+  for (const Place& place : ready) place.point->is_written = place.point->is_armed = true;
+  return write(machine, ready);
+}
+
 /// Where a process has a page for itself, with the same text.
 Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
-  std::vector<vmm::CodeWrite> slots, int3s;
+  std::vector<Place> copies;
   for (auto& [inode, file] : files_) {
     std::vector<Point*> points;
     for (auto& [offset, point] : file.points) {
       if (point.is_armed) points.push_back(&point);
     }
     if (points.empty()) continue;
-    for (const auto& [point, frame] : places_of(machine, inode, points, Copies::Too)) {
-      if (!has_text(frame, *point)) continue;
-      const std::byte int3[] = {arch::kBreakpoint};
-      append(slots, frame.wrapping_add(point->slot), point->code);
-      append(int3s, frame.wrapping_add(point->in_page()), int3);
+    for (const Place& place : places_of(machine, inode, points, Copies::Too)) {
+      if (has_text(place)) copies.push_back(place);
     }
   }
-  TRY(write_in_order(machine, slots));
-  return write_in_order(machine, int3s);
+  return write(machine, copies);
 }
 
 Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
@@ -418,45 +448,7 @@ Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
   return write_ready(machine);
 }
 
-/// The slots before the int3s that lead to them.
-Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
-  const auto kernel = reader();
-  std::vector<vmm::CodeWrite> slots, int3s;
-  for (Point* const point : ready_points(kernel)) {
-    const auto pages = pages_of(kernel, names_.at(point->name).first);
-    if (!pages) continue;
-    const auto frame = pages->frame(point->page());
-    if (!frame) continue;
-    if (!point->is_written) append(slots, frame->wrapping_add(point->slot), point->code);
-    const std::byte int3[] = {arch::kBreakpoint};
-    append(int3s, frame->wrapping_add(point->in_page()), int3);
-    point->is_written = point->is_armed = true;
-  }
-  TRY(write_in_order(machine, slots));
-  return write_in_order(machine, int3s);
-}
-
-/// Whether the frame has the point's text as it was before.
-bool UserPointTable::has_text(GuestPhys frame, const Point& point) const {
-  const std::size_t in_page =
-      std::min<std::size_t>(point.site.instruction.size(), kTextPage - point.in_page());
-  std::vector<std::byte> text(in_page), slot(point.before.size());
-  return machine_.memory().read(frame.wrapping_add(point.in_page()), text) &&
-         machine_.memory().read(frame.wrapping_add(point.slot), slot) &&
-         std::ranges::equal(text, std::span(point.site.instruction).first(in_page)) &&
-         slot == point.before;
-}
-
-/// Whether the frame has the point's int3 and its slot.
-bool UserPointTable::has_point(GuestPhys frame, const Point& point) const {
-  std::byte int3{};
-  std::vector<std::byte> code(point.code.size());
-  return machine_.memory().read(frame.wrapping_add(point.in_page()), std::span(&int3, 1)) &&
-         machine_.memory().read(frame.wrapping_add(point.slot), code) &&
-         int3 == arch::kBreakpoint && code == point.code;
-}
-
-/// Pages with these: of the file, and with `in_copies` of processes that have one for themselves.
+/// Of the file's pages, and with copies of those that processes have for themselves.
 std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine& machine,
                                                              GuestVirt inode,
                                                              std::span<Point* const> points,
@@ -484,10 +476,10 @@ std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine&
 Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inode,
                                      std::span<Point* const> points, Copies copies) {
   std::vector<vmm::CodeWrite> writes;
-  for (const auto& [point, frame] : places_of(machine, inode, points, copies)) {
-    if (!has_point(frame, *point)) continue;
-    append(writes, frame.wrapping_add(point->in_page()),
-           std::span(point->site.instruction).first(1));
+  for (const Place& place : places_of(machine, inode, points, copies)) {
+    if (!has_point(place)) continue;
+    append(writes, place.frame.wrapping_add(place.point->in_page()),
+           std::span(place.point->site.instruction).first(1));
   }
   TRY(write_in_order(machine, writes));
   for (Point* const point : points) point->is_armed = false;
@@ -518,12 +510,10 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   }
   std::vector<vmm::CodeWrite> writes;
   for (const auto& [inode, all] : points) {
-    for (const auto& [point, frame] : places_of(machine, inode, all, copies)) {
-      if (busy.contains(point) || has_point(frame, *point)) continue;
-      const GuestPhys at = frame.wrapping_add(point->slot);
-      std::vector<std::byte> there(point->code.size());
-      const bool is_ours = machine_.memory().read(at, there) && there == point->code;
-      if (is_ours) append(writes, at, point->before);
+    for (const Place& place : places_of(machine, inode, all, copies)) {
+      const Point& point = *place.point;
+      if (busy.contains(&point) || has_point(place) || !has_slot(place)) continue;
+      append(writes, place.frame.wrapping_add(point.slot), point.before);
     }
     for (Point* const point : all) point->is_written = busy.contains(point);
   }
@@ -532,7 +522,7 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
 
 /// With all, whatever is thought to stand: a page may have been away, or on its way to another
 /// frame, when it was looked for before.
-Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
+Result<bool> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
   const std::lock_guard lock(lock_);
   if (which == Which::All) keeps_out_ = true;  // tend() may come once more
   for (auto& [inode, file] : files_) {
@@ -543,13 +533,19 @@ Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
     }
     if (!points.empty()) TRY(restore(machine, inode, points, Copies::Too));
   }
-  is_empty_ = restore_slots(machine, Copies::Too);
-  return {};
+  return restore_slots(machine, Copies::Too);
 }
 
-bool UserPointTable::is_any_written() const {
-  const std::lock_guard lock(lock_);
-  return !is_empty_;
+/// An error may be gone the next time, as where the guest's owner has let it run meanwhile.
+Result<bool> UserPointTable::take_out() {
+  Result<bool> is_out = false;
+  for (unsigned n = 0; n < kTakeOutTries; ++n) {
+    if (n > 0) std::this_thread::sleep_for(kTakeOutWait);
+    auto paused = TRY(vmm::PausedMachine::pause(machine_));
+    is_out = disarm(paused, Which::All);
+    if (n > 0 && is_out && *is_out) break;
+  }
+  return is_out;
 }
 
 void UserPointTable::keep_out() {
@@ -631,7 +627,7 @@ void UserPointTable::note_missing(const GuestReader& kernel) {
     for (auto& [offset, point] : file.points) {
       if (!point.is_armed) continue;
       const auto frame = pages->frame(point.page());
-      if (frame && has_point(*frame, point)) continue;
+      if (frame && has_point({&point, *frame})) continue;
       point.is_armed = point.is_written = false;
       ++missing;
     }
@@ -649,18 +645,7 @@ bool UserPointTable::wants_tending() {
   next_look_ = Clock::now() + kLook;
   const auto kernel = reader();
   note_missing(kernel);
-  return !ready_points(kernel).empty();
-}
-
-std::size_t UserPointTable::absent() const {
-  const std::lock_guard lock(lock_);
-  std::size_t count = 0;
-  for (const auto& [inode, file] : files_) {
-    for (const auto& [offset, point] : file.points) {
-      count += point.users != 0 && !point.is_armed ? 1 : 0;
-    }
-  }
-  return count;
+  return !ready_places(kernel).empty();
 }
 
 std::vector<std::string> UserPointTable::take_notices() {

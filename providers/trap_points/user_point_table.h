@@ -76,12 +76,13 @@ class UserPointTable {
   Result<void> arm(vmm::PausedMachine& machine);
   enum class Which : std::uint8_t { Unused, All };
   /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
-  /// displaced instructions stay where somebody is inside of them: is_any_written(). With all,
+  /// displaced instructions stay where somebody is inside of them; false where one is. With all,
   /// nothing is written into files from now on.
-  Result<void> disarm(vmm::PausedMachine& machine, Which which);
+  Result<bool> disarm(vmm::PausedMachine& machine, Which which);
+  /// The same with all, in pauses of its own, for up to 2 s until nobody is inside. Some time has
+  /// passed between two of them: a page may just have been on its way to another frame.
+  Result<bool> take_out();
   bool any_armed() const { return armed() != 0; }
-  /// Whether displaced instructions lie in pages where no int3 leads to them any more.
-  bool is_any_written() const;
   std::size_t size() const;
   /// The files that have trap points.
   std::vector<GuestVirt> inodes() const;
@@ -101,8 +102,6 @@ class UserPointTable {
   bool wants_tending();
   Result<void> tend(vmm::PausedMachine& machine);
 
-  /// How many have no page in memory, so that what runs there first is not seen.
-  std::size_t absent() const;
   /// How often and why int3s were away since the last call, a line each.
   std::vector<std::string> take_notices();
 
@@ -147,24 +146,33 @@ class UserPointTable {
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
   std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
+  ReadFile original_of(GuestVirt inode) const {
+    return [this, inode](std::uint64_t offset, std::span<std::byte> out) {
+      return read_original(inode, offset, out);
+    };
+  }
   static vmm::UserTrapPoint describe(GuestVirt inode, const Point& point);
   static Key key_of(const vmm::UserTrapPoint& point) {
     return {point.offset, point.code, point.bytes};
   }
-  bool is_ready(const guest_linux::FilePages& pages, Point& point) const;
-  bool has_point(GuestPhys frame, const Point& point) const;
-  std::vector<Point*> ready_points(const GuestReader& kernel);
-  void note_missing(const GuestReader& kernel);
-  Result<void> write_ready(vmm::PausedMachine& machine);
-  /// Whether processes' own copies of pages are meant, too.
-  enum class Copies : std::uint8_t { Left, Too };
+  /// A trap point in one of the pages that have it.
   struct Place {
     Point* point = nullptr;
     GuestPhys frame;
   };
+  bool stand(GuestPhys frame, std::uint16_t at, std::span<const std::byte> bytes) const;
+  bool has_text(const Place& place) const;
+  bool has_slot(const Place& place) const;
+  bool has_point(const Place& place) const;
+  bool is_ready(const Place& place) const;
+  std::vector<Place> ready_places(const GuestReader& kernel);
+  static Result<void> write(vmm::PausedMachine& machine, std::span<const Place> places);
+  void note_missing(const GuestReader& kernel);
+  Result<void> write_ready(vmm::PausedMachine& machine);
+  /// Whether processes' own copies of pages are meant, too.
+  enum class Copies : std::uint8_t { Left, Too };
   std::vector<Place> places_of(vmm::PausedMachine& machine, GuestVirt inode,
                                std::span<Point* const> points, Copies copies) const;
-  bool has_text(GuestPhys frame, const Point& point) const;
   Result<void> write_copies(vmm::PausedMachine& machine);
   Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, std::span<Point* const> points,
                        Copies copies);
@@ -186,7 +194,6 @@ class UserPointTable {
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
   bool has_begun_ = false, keeps_out_ = false;
-  bool is_empty_ = true;  // nobody was inside of a displaced instruction that had to go
   Clock::time_point next_look_{};
   std::vector<std::string> notices_;
 };
