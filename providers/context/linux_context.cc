@@ -7,8 +7,8 @@
 
 #include "providers/context/registers.h"
 #include "vmm/linux/constants.h"
+#include "vmm/linux/layout.h"
 #include "vmm/linux/processes/user_unwind.h"
-#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {

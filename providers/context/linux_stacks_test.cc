@@ -2,7 +2,7 @@
 
 #include "providers/context/linux_context.h"
 #include "providers/testing/fake_guest.h"
-#include "vmm/linux/stacks/stack_walk.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 namespace {

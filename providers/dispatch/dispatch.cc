@@ -10,7 +10,7 @@
 #include "providers/clock/host_clock.h"
 #include "providers/dispatch/firing_pause.h"
 #include "vmm/arch/arch.h"
-#include "vmm/linux/stacks/stack_walk.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "providers/context/linux_context.h"
-#include "vmm/linux/stacks/stack_walk.h"
+#include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "disasm/decoder.h"
+#include "providers/context/linux_context.h"
 #include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
 #include "vmm/page_walk.h"
@@ -77,10 +78,8 @@ PidProvider::PidProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& ke
       points_(points),
       layout_(guest_linux::ProcessLayout::from(kernel.types())),
       mm_program_(guest_linux::offset_of(kernel.types(), "mm_struct", {"exe_file"})),
-      file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})) {
-  const auto* const init = kernel.symbols().find("init_task", "vmlinux");
-  if (init != nullptr) init_task_ = init->address;
-}
+      file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})),
+      init_task_(first_task(kernel)) {}
 
 bool PidProvider::has_name(std::string_view provider) const {
   return process_in(provider).has_value();

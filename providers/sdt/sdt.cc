@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "vmm/linux/layout.h"
-#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {

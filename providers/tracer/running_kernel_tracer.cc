@@ -24,8 +24,9 @@
 #include "providers/stable/stable_provider.h"
 #include "providers/tracer/fetch_planner.h"
 #include "vmm/linux/kernel_variables.h"
+#include "vmm/linux/layout.h"
+#include "vmm/linux/shim_facts.h"
 #include "vmm/linux/stacks/stack_tables.h"
-#include "vmm/linux/stacks/stack_walk.h"
 
 namespace ringside::providers {
 namespace {
@@ -390,14 +391,7 @@ std::vector<vmm::FetchList> RunningKernelTracer::Trace::tell_lists(
 
 Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchList>& lists,
                                                    bool uses_default) {
-  vmm::GuestMemory& memory = tracer_.machine_.memory();
-  const auto direct_map = guest_linux::find_direct_map(memory, tracer_.kernel_);
-  std::optional<vmm::FetchFacts> facts;
-  if (direct_map) {
-    facts = vmm::FetchFacts{tracer_.kernel_.table(), *direct_map, memory.extents(),
-                            tracer_.kernel_.layout().task_stack.value_or(0),
-                            guest_linux::kernel_stack_bytes(tracer_.kernel_.symbols())};
-  }
+  const auto facts = guest_linux::find_fetch_facts(tracer_.machine_.memory(), tracer_.kernel_);
   return tracer_.shim_.installed()->set_fetch_lists(facts, lists, uses_default);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dif/verify/verify.h"
+#include "providers/context/linux_context.h"
 #include "vmm/base/check.h"
 #include "vmm/page_walk.h"
 
@@ -53,12 +54,11 @@ Result<void> Target::follow_process(std::int64_t pid) {
   const auto* const kernel = traced_.kernel.get();
   const auto layout =
       kernel != nullptr ? guest_linux::ProcessLayout::from(kernel->types()) : std::nullopt;
-  const auto* const init =
-      kernel != nullptr ? kernel->symbols().find("init_task", "vmlinux") : nullptr;
-  if (!layout || init == nullptr) {
+  const GuestVirt init_task = kernel != nullptr ? first_task(*kernel) : GuestVirt(0);
+  if (!layout || init_task.raw() == 0) {
     return fail(ErrorCode::Unsupported, "-p: the guest's kernel does not tell its processes");
   }
-  FollowedProcess process{*layout, init->address, static_cast<std::uint64_t>(pid), {}};
+  FollowedProcess process{*layout, init_task, static_cast<std::uint64_t>(pid), {}};
   const auto task = find_task(process);
   if (!task) return fail(ErrorCode::NotFound, fmt::format("-p: the guest has no process {}", pid));
   process.task = *task;

@@ -13,8 +13,7 @@
 #include "vmm/base/check.h"
 #include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
-#include "vmm/linux/linear_map.h"
-#include "vmm/linux/stacks/stack_walk.h"
+#include "vmm/linux/shim_facts.h"
 
 namespace ringside::providers {
 namespace {
@@ -175,14 +174,11 @@ Result<void> UserPointTable::check_file(const FilePages& pages, std::uint64_t pa
 Result<void> UserPointTable::begin() {
   if (has_begun_) return {};
   CHECK(shim_ != nullptr);
-  vmm::GuestMemory& memory = machine_.memory();
-  const auto direct_map = guest_linux::find_direct_map(memory, kernel_);
-  if (!direct_map) {
+  const auto facts = guest_linux::find_fetch_facts(machine_.memory(), kernel_);
+  if (!facts) {
     return fail(ErrorCode::Unsupported, "the kernel does not tell where it maps its RAM");
   }
-  TRY(shim_->serve_processes({kernel_.table(), *direct_map, memory.extents(),
-                              kernel_.layout().task_stack.value_or(0),
-                              guest_linux::kernel_stack_bytes(kernel_.symbols())}));
+  TRY(shim_->serve_processes(*facts));
   has_begun_ = true;
   return {};
 }

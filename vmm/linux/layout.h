@@ -54,6 +54,15 @@ constexpr bool is_in_interrupt(std::uint32_t preempt_count) {
   return (preempt_count & 0x7fff'0100) != 0;  // bit 31 is x86's PREEMPT_NEED_RESCHED
 }
 
+/// How large a task's kernel stack is (THREAD_SIZE): bytes, whole pages, by the first task's, else
+/// what it is without KASAN.
+std::uint64_t kernel_stack_bytes(const SymbolTable& symbols);
+
+/// The distance from the lowest address of a task's kernel stack to the saved registers of user
+/// mode (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs, less
+/// two words where the kernel is built for FRED (since 6.9).
+std::uint64_t find_saved_registers(const SymbolTable& symbols);
+
 /// The T at `offset` in a structure. Wraps like the guest's own arithmetic: a bad sum is merely
 /// unreadable.
 template <class T>

@@ -7,6 +7,7 @@
 
 #include "vmm/arch/arch.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/linear_map.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
@@ -121,6 +122,15 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, Kernel& kern
   const auto number = cpu_number_offset(kernel.symbols(), kernel.types());
   facts.cpu_number = number ? percpu_offset(*number).value_or(0) : 0;
   return facts;
+}
+
+std::optional<vmm::FetchFacts> find_fetch_facts(const vmm::GuestMemory& memory,
+                                                const Kernel& kernel) {
+  const auto direct_map = find_direct_map(memory, kernel);
+  if (!direct_map) return std::nullopt;
+  return vmm::FetchFacts{kernel.table(), *direct_map, memory.extents(),
+                         kernel.layout().task_stack.value_or(0),
+                         kernel_stack_bytes(kernel.symbols())};
 }
 
 }  // namespace ringside::guest_linux

@@ -73,6 +73,7 @@ class ElfFile {
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
     header.e_ident[EI_CLASS] = ELFCLASS64;
     header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_type = ET_DYN;
     header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vmm/linux/processes/user_elf.h"
+
 namespace ringside::guest_linux {
 namespace {
 
@@ -25,10 +27,7 @@ std::optional<Elf64_Ehdr> header_of(const FilePages& file) {
   const auto found = read_all<Elf64_Ehdr>(file, 0, 1);
   if (found.empty()) return std::nullopt;
   const Elf64_Ehdr& header = found.front();
-  const bool is_ours = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-                       header.e_ident[EI_CLASS] == ELFCLASS64 &&
-                       header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == EM_X86_64 &&
-                       header.e_phentsize == sizeof(Elf64_Phdr);
+  const bool is_ours = is_elf64(header) && header.e_machine == EM_X86_64;
   return is_ours ? std::optional(header) : std::nullopt;
 }
 

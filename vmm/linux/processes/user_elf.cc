@@ -29,11 +29,15 @@ constexpr std::size_t kMostNested = 64;  // symbols inside others that are looke
 
 }  // namespace
 
-bool is_user_elf(const Elf64_Ehdr& header) {
+bool is_elf64(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
          header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
          (header.e_type == ET_EXEC || header.e_type == ET_DYN) &&
-         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxSegments &&
+         header.e_phentsize == sizeof(Elf64_Phdr);
+}
+
+bool is_user_elf(const Elf64_Ehdr& header) {
+  return is_elf64(header) && header.e_phnum <= kMaxSegments &&
          header.e_phoff <= kPageSize - header.e_phnum * sizeof(Elf64_Phdr);
 }
 

@@ -19,6 +19,10 @@
 
 namespace ringside::guest_linux {
 
+/// Whether this is the header of a 64-bit program or library. Its counts and offsets may be
+/// anything. Fire context: yes.
+bool is_elf64(const Elf64_Ehdr& header);
+
 /// Whether a first page begins with this header of a 64-bit program or library, whose program
 /// headers lie in that page, too. Fire context: yes.
 bool is_user_elf(const Elf64_Ehdr& header);

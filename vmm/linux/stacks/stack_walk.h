@@ -32,13 +32,4 @@ std::size_t unwind(const StackTables& tables, const GuestReader& stack, const Re
 std::optional<bool> passes(const StackTables& tables, const GuestReader& stack,
                            const Registers& from, WalkStart start, Kernel::AddressRange range);
 
-/// How large a task's kernel stack is (THREAD_SIZE): bytes, whole pages, by the first task's, else
-/// what it is without KASAN.
-std::uint64_t kernel_stack_bytes(const SymbolTable& symbols);
-
-/// The distance from the lowest address of a task's kernel stack to the saved registers of user
-/// mode (task_pt_regs in arch/x86/include/asm/processor.h): THREAD_SIZE less struct pt_regs, less
-/// two words where the kernel is built for FRED (since 6.9).
-std::uint64_t find_saved_registers(const SymbolTable& symbols);
-
 }  // namespace ringside::guest_linux
