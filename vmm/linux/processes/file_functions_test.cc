@@ -104,7 +104,8 @@ TEST(FileFunctions, ABentFileDoesNoHarm) {
       const std::uint64_t at = random() % (bent.size() - 0x1000);
       bent[at < kCodeAt ? at % 120 : at + 0x1000] = static_cast<std::byte>(random());
     }
-    for (const FileFunction& each : Cached(bent).functions().all()) {
+    const FileFunctions functions = Cached(bent).functions();
+    for (const FileFunction& each : functions.all()) {
       EXPECT_FALSE(each.name.empty());
       EXPECT_LT(each.offset, bent.size());
     }
