@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(23)
+#define SHIM_VERSION SHIM_U(24)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -367,13 +367,14 @@ struct shim_header {
 
 /* A trap point in the text of processes, host-written. */
 struct shim_user_point {
-  uint32_t next;    /* low half of the address of the next one in its list; 0: this is the last */
-  uint16_t offset;  /* of the int3 in its page, or SHIM_USER_NOWHERE */
-  uint16_t code;    /* offset in the page of 8 bytes that tell whether it is ours */
-  int32_t distance; /* from the int3 to where the process goes on */
-  uint32_t unused;
-  uint64_t mask;  /* of these bytes */
-  uint64_t bytes; /* as they are, masked */
+  uint32_t next;      /* low half of the address of the next one in its list; 0: this is the last */
+  uint16_t offset;    /* of the int3 in its page, or SHIM_USER_NOWHERE */
+  uint16_t code;      /* offset in the page of 8 bytes that tell whether it is ours */
+  int32_t distance;   /* from the int3 to where the process goes on */
+  uint32_t semaphore; /* for the host: offset in the file of a counter of 2 bytes that is one higher
+                         while the trap point is there; 0: none */
+  uint64_t mask;      /* of these bytes */
+  uint64_t bytes;     /* as they are, masked */
   /* For the host: where it stands, and what to put back. */
   uint64_t inode; /* address of the file's struct inode */
   uint64_t page;  /* which page of the file */

@@ -58,6 +58,9 @@ class Provider {
   virtual bool has_name(std::string_view provider) const { return provider == name_; }
   /// Whether a pattern that is not empty may be for its probes.
   virtual bool may_match(std::string_view pattern) const { return dif::glob_match(pattern, name_); }
+  /// Whether it is asked only for patterns that no other provider may match: one that would
+  /// have to look at all processes.
+  virtual bool is_for_the_rest() const { return false; }
   /// A promise for all probes of this provider (Dynamic Tracing Guide, "Stability" of each
   /// provider).
   const dif::ProviderAttributes& attributes() const { return attributes_; }

@@ -31,11 +31,6 @@ dif::ProviderAttributes nothing_promised() {
   return {kPrivate, kPrivate, kPrivate, kPrivate, kPrivate};
 }
 
-/// An empty field matches anything, so only a filled one can rule a whole provider out.
-bool may_match(const dif::ProbeDescription& pattern, const Provider& provider) {
-  return pattern.provider.empty() || provider.may_match(pattern.provider);
-}
-
 /// Providers of dtrace's that are not here, and what to use: a user who names one is told.
 struct AbsentProvider {
   std::string_view name, reason;
@@ -49,11 +44,21 @@ constexpr AbsentProvider kAbsent[] = {
 
 }  // namespace
 
+/// An empty field matches anything, so only a filled one can rule a whole provider out.
+std::vector<Provider*> Registry::asked_for(const dif::ProbeDescription& pattern) const {
+  std::vector<Provider*> asked, rest;
+  for (const Entry& entry : entries_) {
+    Provider* const provider = entry.provider.get();
+    if (pattern.provider.empty() && provider->is_for_the_rest()) continue;
+    if (!pattern.provider.empty() && !provider->may_match(pattern.provider)) continue;
+    (provider->is_for_the_rest() ? rest : asked).push_back(provider);
+  }
+  return asked.empty() ? rest : asked;
+}
+
 Result<void> Registry::for_each(const dif::ProbeDescription& pattern,
                                 const Provider::Visitor& visit) {
-  for (Entry& entry : entries_) {
-    if (may_match(pattern, *entry.provider)) TRY(entry.provider->provide(pattern, visit));
-  }
+  for (Provider* provider : asked_for(pattern)) TRY(provider->provide(pattern, visit));
   return {};
 }
 
@@ -64,19 +69,15 @@ Result<void> Registry::admit(std::uint16_t module) {
 
 Result<void> Registry::for_each_in(std::uint16_t module, const dif::ProbeDescription& pattern,
                                    const Provider::Visitor& visit) {
-  for (Entry& entry : entries_) {
-    if (may_match(pattern, *entry.provider)) {
-      TRY(entry.provider->provide_in(module, pattern, visit));
-    }
+  for (Provider* provider : asked_for(pattern)) {
+    TRY(provider->provide_in(module, pattern, visit));
   }
   return {};
 }
 
 Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
                                 const Provider::RefusalVisitor& visit) {
-  for (Entry& entry : entries_) {
-    if (may_match(pattern, *entry.provider)) TRY(entry.provider->refusals(pattern, visit));
-  }
+  for (Provider* provider : asked_for(pattern)) TRY(provider->refusals(pattern, visit));
   for (const AbsentProvider& absent : kAbsent) {
     if (pattern.provider == absent.name) visit({pattern, std::string(absent.reason)});
   }
@@ -84,9 +85,7 @@ Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
 }
 
 void Registry::gaps(const dif::ProbeDescription& pattern, const Provider::RefusalVisitor& visit) {
-  for (Entry& entry : entries_) {
-    if (may_match(pattern, *entry.provider)) entry.provider->gaps(pattern, visit);
-  }
+  for (Provider* provider : asked_for(pattern)) provider->gaps(pattern, visit);
 }
 
 Result<std::optional<Probe>> Registry::by_id(dif::ProbeId id) {

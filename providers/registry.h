@@ -63,6 +63,8 @@ class Registry {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
+  /// Those that may have probes that match, in the order of ids.
+  std::vector<Provider*> asked_for(const dif::ProbeDescription& pattern) const;
   Provider* owner(dif::ProbeId id);
   Result<Provider*> changeable_owner(const Probe& probe);
 

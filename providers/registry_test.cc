@@ -152,7 +152,7 @@ TEST(Registry, EnablingAnUnknownIdIsAnError) {
 }
 
 /// Three probes that come and go, of which the last cannot be enabled.
-class Switches final : public Provider {
+class Switches : public Provider {
  public:
   Switches() : Provider("switch", {}) {}
   std::uint32_t id_count() const override { return 3; }
@@ -182,6 +182,21 @@ struct SwitchedProviders : HostProviders {
   }
   Switches* switches;
 };
+
+/// Would have to look far for what matches.
+class Far final : public Switches {
+ public:
+  bool is_for_the_rest() const override { return true; }
+  bool may_match(std::string_view pattern) const override { return pattern.ends_with('*'); }
+};
+
+TEST(Registry, AProviderForTheRestIsAskedForWhatNoOtherMayMatch) {
+  HostProviders host;
+  host.registry.add(std::make_unique<Far>());
+  EXPECT_EQ(host.matching({"postgresql*", "", "", ""}).size(), 2u);
+  EXPECT_EQ(host.matching({"dtr*", "", "", ""}).size(), 3u) << "dtrace's alone";
+  EXPECT_EQ(host.matching({"", "", "", "BEGIN"}).size(), 1u);
+}
 
 TEST(Registry, WhileTracingRunsOnlyThoseAreEnabledThatAreNotYet) {
   SwitchedProviders host;

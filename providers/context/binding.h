@@ -96,6 +96,17 @@ struct Binding {
   const ArgumentPlan* plan = &kNoArguments;
 };
 
+/// A place in a file that processes have mapped.
+struct FilePlace {
+  GuestVirt inode;
+  std::uint64_t offset = 0;
+  /// Offset in the file of the counter that a program looks at before it comes here
+  /// (user_semaphores.h).
+  std::optional<std::uint64_t> semaphore{};
+
+  bool operator==(const FilePlace&) const = default;
+};
+
 /// Which functions that have no ftrace site may have probes of fbt.
 enum class WithoutFtraceSite : std::uint8_t {
   None,
@@ -114,9 +125,9 @@ class ProbePoints {
   /// Makes the trap point and leads it to the binding. Probes at one address fire in the order of
   /// these calls.
   virtual Result<void> bind(const ProbeSite& site, const Binding& binding) = 0;
-  /// The same at a place in a file that processes have mapped (user_point_table.h).
-  virtual Result<void> bind_in_file(GuestVirt inode, std::uint64_t offset, const Binding& binding) {
-    (void)inode, (void)offset, (void)binding;
+  /// The same in a file (user_point_table.h).
+  virtual Result<void> bind_in_file(const FilePlace& place, const Binding& binding) {
+    (void)place, (void)binding;
     return fail(ErrorCode::Unsupported, "processes have no probes here");
   }
   /// The text that these probes stood on is gone: they fire nowhere once those that are bound next

@@ -44,14 +44,13 @@ Result<void> ProbeArmer::bind(const ProbeSite& site, const Binding& binding) {
   return {};
 }
 
-Result<void> ProbeArmer::bind_in_file(GuestVirt inode, std::uint64_t offset,
-                                      const Binding& binding) {
+Result<void> ProbeArmer::bind_in_file(const FilePlace& place, const Binding& binding) {
   if (is_without_) {
     return fail(ErrorCode::Unsupported,
                 "no probe of a process was enabled when tracing began, so none can be now: begin "
                 "with one");
   }
-  bound_.added.push_back({TRY(users_.add(inode, offset)), binding});
+  bound_.added.push_back({TRY(users_.add(place.inode, place.offset, place.semaphore)), binding});
   return {};
 }
 

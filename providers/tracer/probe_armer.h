@@ -36,7 +36,7 @@ class ProbeArmer final : public ProbePoints {
   /// It fires from arm() or arm_added() on. Unsupported once tracing has begun without any point:
   /// then nobody listens to the shim.
   Result<void> bind(const ProbeSite& site, const Binding& binding) override;
-  Result<void> bind_in_file(GuestVirt inode, std::uint64_t offset, const Binding& binding) override;
+  Result<void> bind_in_file(const FilePlace& place, const Binding& binding) override;
   void forget(std::span<const dif::ProbeId> probes) override;
 
   /// Tracing begins: what was bound so far, for the dispatcher's first epoch.

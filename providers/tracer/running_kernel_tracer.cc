@@ -20,6 +20,7 @@
 #include "providers/functions/syscall_provider.h"
 #include "providers/instr/instr.h"
 #include "providers/pid/pid_provider.h"
+#include "providers/pid/usdt_provider.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
 #include "providers/tracer/fetch_planner.h"
@@ -576,6 +577,7 @@ void RunningKernelTracer::add_wide_providers(Registry& registry) {
   registry.add(std::make_unique<SdtProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<InstrProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<PidProvider>(machine_.memory(), kernel_, users_, points_));
+  registry.add(std::make_unique<UsdtProvider>(machine_.memory(), kernel_, users_, points_));
 }
 
 std::optional<std::uint32_t> RunningKernelTracer::tsc_khz() const {

@@ -117,6 +117,20 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode) {
   return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
 }
 
+std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode) {
+  const std::lock_guard lock(lock_);
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  if (!pages) return {};
+  StaticProbes& known = static_probes_[inode];
+  if (known.identity != pages->identity()) {
+    const auto elf = guest_linux::FileElf::read(*pages);
+    known = {pages->identity(), {}};
+    if (elf) known.probes = guest_linux::read_static_probes(*pages, *elf);
+  }
+  return known.probes;
+}
+
 const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode) {
   const std::lock_guard lock(lock_);
   const auto file = find_file(inode);
@@ -213,15 +227,18 @@ Result<void> UserPointTable::examine(GuestVirt inode, std::uint64_t offset) {
   return {};
 }
 
-Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset) {
+Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
+                                      std::optional<std::uint64_t> semaphore) {
   const std::lock_guard lock(lock_);
   Point& point = *TRY(find_point(inode, offset));
   if (point.name.raw() == 0) {
     TRY(begin());
+    point.semaphore = semaphore;
     point.name = TRY(shim_->add_user_point(describe(inode, point)));
     names_[point.name] = {inode, offset};
   }
   ++point.users;
+  if (point.semaphore) semaphores_.add_user(inode, *point.semaphore);
   return point.name;
 }
 
@@ -279,6 +296,7 @@ vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point)
   made.page = point.page();
   made.slot = point.slot;
   made.before = point.before;
+  made.semaphore = point.semaphore.value_or(0);
   return made;
 }
 
@@ -309,6 +327,7 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
                                           std::min<std::size_t>(known.size(), point.slot_bytes)));
     taken.before.assign(before.begin(), before.end());
     taken.is_linked = true;
+    if (point.semaphore != 0) semaphores_.take_over(inode, point.semaphore);
     const auto pages = pages_of(kernel, inode);
     const auto frame = pages ? pages->frame(point.page) : std::nullopt;
     taken.is_armed = frame && has_point({&taken, *frame});
@@ -321,6 +340,7 @@ void UserPointTable::release(GuestVirt name) {
   Point& point = files_.at(inode).points.at(offset);
   CHECK(point.users > 0);
   --point.users;
+  if (point.semaphore) semaphores_.release(inode, *point.semaphore);
 }
 
 bool UserPointTable::owns(GuestVirt name) const {
@@ -403,7 +423,31 @@ Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
   }
   if (!unlinked.empty()) TRY(shim_->enable_user_points(unlinked));
   TRY(write_ready(machine));
-  return write_copies(machine);
+  TRY(write_copies(machine));
+  return raise_semaphores(machine);
+}
+
+/// Where the guest keeps a file's page as it is on a disk, ours would get there, too.
+bool UserPointTable::may_write(const GuestReader& kernel, GuestVirt inode,
+                               std::uint64_t offset) const {
+  const auto file = files_.find(inode);
+  if (keeps_out_ || file == files_.end() || file->second.is_gone) return false;
+  if (Clock::now() < file->second.away_until || is_written_to(kernel, inode)) return false;
+  const auto pages = pages_of(kernel, inode);
+  return pages && !(has_disk(kernel, inode) && pages->is_unsaved(offset / kTextPage));
+}
+
+UserSemaphores::Find UserPointTable::bytes_finder() const {
+  return [this](std::span<const FileRange> ranges, Copies copies) {
+    return find_bytes(machine_.memory(), ranges, copies);
+  };
+}
+
+Result<void> UserPointTable::raise_semaphores(vmm::PausedMachine& machine) {
+  const auto kernel = reader();
+  return semaphores_.raise(machine, bytes_finder(), [&](GuestVirt inode, std::uint64_t offset) {
+    return may_write(kernel, inode, offset);
+  });
 }
 
 /// The slots before the int3s that lead to them.
@@ -441,27 +485,38 @@ Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
 
 Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
   const std::lock_guard lock(lock_);
-  return write_ready(machine);
+  TRY(write_ready(machine));
+  return raise_semaphores(machine);
 }
 
-/// Of the file's pages, and with copies of those that processes have for themselves.
+/// Where the first bytes of the ranges are: in the file's pages, and with copies in those that
+/// processes have for themselves.
+std::vector<guest_linux::UserStanding::Copy> UserPointTable::find_bytes(
+    vmm::GuestMemory& memory, std::span<const FileRange> ranges, Copies copies) const {
+  std::vector<guest_linux::UserStanding::Copy> found;
+  if (copies == Copies::Too && standing_) found = standing_->copies(memory, kernel_, ranges);
+  const auto kernel = reader();
+  std::optional<FilePages> pages;
+  for (std::size_t n = 0; n < ranges.size(); ++n) {
+    if (!pages || pages->inode() != ranges[n].inode) pages = pages_of(kernel, ranges[n].inode);
+    const auto frame = pages ? pages->frame(ranges[n].begin / kTextPage) : std::nullopt;
+    if (frame) found.push_back({n, frame->wrapping_add(ranges[n].begin % kTextPage)});
+  }
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine& machine,
                                                              GuestVirt inode,
                                                              std::span<Point* const> points,
                                                              Copies copies) const {
-  const auto kernel = reader();
-  std::vector<Place> places;
-  if (const auto pages = pages_of(kernel, inode)) {
-    for (Point* const point : points) {
-      if (const auto frame = pages->frame(point->page())) places.push_back({point, *frame});
-    }
-  }
-  if (copies == Copies::Left || !standing_) return places;
   std::vector<FileRange> ranges;
   for (const Point* point : points) {
     ranges.push_back({inode, point->site.offset, point->site.offset + 1});
   }
-  for (const auto& copy : standing_->copies(machine, kernel_, ranges)) {
+  std::vector<Place> places;
+  for (const auto& copy : find_bytes(machine.memory(), ranges, copies)) {
     places.push_back({points[copy.range], GuestPhys(round_down(copy.at.raw(), kTextPage))});
   }
   return places;
@@ -529,6 +584,7 @@ Result<bool> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
     }
     if (!points.empty()) TRY(restore(machine, inode, points, Copies::Too));
   }
+  TRY(semaphores_.lower(machine, bytes_finder(), which));
   return restore_slots(machine, Copies::Too);
 }
 
@@ -540,6 +596,10 @@ Result<bool> UserPointTable::take_out() {
     auto paused = TRY(vmm::PausedMachine::pause(machine_));
     is_out = disarm(paused, Which::All);
     if (n > 0 && is_out && *is_out) break;
+  }
+  const std::lock_guard lock(lock_);
+  if (shim_ != nullptr && is_out && *is_out) {
+    for (const auto& [name, place] : names_) shim_->forget_user_point(name);
   }
   return is_out;
 }
@@ -581,7 +641,7 @@ bool UserPointTable::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64
        each != points.end() && each->second.page() * kTextPage < end; ++each) {
     if (each->second.is_armed || each->second.is_written) return true;
   }
-  return false;
+  return semaphores_.stands_in(inode, round_down(begin, kTextPage), end);
 }
 
 Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt inode,
@@ -597,6 +657,7 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
   file->second.away_until = away == Away::ForGood
                                 ? Clock::time_point::max()
                                 : std::max(file->second.away_until, Clock::now() + kAway);
+  TRY(semaphores_.step_aside(machine, bytes_finder(), inode, round_down(begin, kTextPage), end));
   TRY(restore(machine, inode, points, Copies::Left));
   (void)restore_slots(machine, Copies::Left);
   if (!points.empty() && away == Away::ForGood) {
@@ -641,7 +702,11 @@ bool UserPointTable::wants_tending() {
   next_look_ = Clock::now() + kLook;
   const auto kernel = reader();
   note_missing(kernel);
-  return !ready_places(kernel).empty();
+  semaphores_.note_missing(machine_.memory(), bytes_finder());
+  return !ready_places(kernel).empty() ||
+         semaphores_.wants_raising([&](GuestVirt inode, std::uint64_t offset) {
+           return may_write(kernel, inode, offset);
+         });
 }
 
 std::vector<std::string> UserPointTable::take_notices() {

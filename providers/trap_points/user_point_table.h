@@ -7,7 +7,10 @@
 // and until then nothing fires there. Before the guest reads or writes the file itself the int3s
 // have to go (step_aside()), or a disk would get them.
 //
-// Writes: a byte for each int3 and the displaced instruction, and the old bytes back; nothing else.
+// A static probe may have a semaphore (user_semaphores.h), which goes up and down with its int3.
+//
+// Writes: a byte for each int3 and the displaced instruction, and the old bytes back; semaphores;
+// nothing else.
 // Threads: all functions on any, one at a time. Fire context: no.
 #pragma once
 
@@ -25,12 +28,14 @@
 #include <vector>
 
 #include "providers/trap_points/sites/user_sites.h"
+#include "providers/trap_points/user_semaphores.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/page_cache.h"
+#include "vmm/linux/processes/static_probes.h"
 #include "vmm/linux/stacks/user_standing.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim_remains.h"
@@ -57,12 +62,16 @@ class UserPointTable {
   /// cannot be read.
   const guest_linux::FileFunctions* functions_of(GuestVirt inode);
 
+  /// The file's static probes; none where the file cannot be read. Good until the next call.
+  std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode);
+
   /// Unsupported, with the reason, where no trap point can stand; else there is room for it from
   /// now on.
   Result<void> examine(GuestVirt inode, std::uint64_t offset);
   /// The same, and makes the trap point, or gives it one more user; returns its name. Nothing is
-  /// written to the file.
-  Result<GuestVirt> add(GuestVirt inode, std::uint64_t offset);
+  /// written to the file. `semaphore`: its offset in the file.
+  Result<GuestVirt> add(GuestVirt inode, std::uint64_t offset,
+                        std::optional<std::uint64_t> semaphore = std::nullopt);
   /// Trap points that an earlier tracer has left, as far as they still stand: disarm() restores
   /// them. Before any other is added.
   void take_over(std::span<const vmm::ShimRemains::UserPoint> left);
@@ -74,7 +83,7 @@ class UserPointTable {
 
   /// Writes the int3 of each trap point that has users and whose page is in memory.
   Result<void> arm(vmm::PausedMachine& machine);
-  enum class Which : std::uint8_t { Unused, All };
+  using Which = UserSemaphores::Which;
   /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
   /// displaced instructions stay where somebody is inside of them; false where one is. With all,
   /// nothing is written into files from now on.
@@ -82,6 +91,7 @@ class UserPointTable {
   /// The same with all, in pauses of its own, for up to 2 s until nobody is inside. Some time has
   /// passed between two of them: a page may just have been on its way to another frame.
   Result<bool> take_out();
+  /// Whether anything of ours stands in processes.
   bool any_armed() const { return armed() != 0; }
   std::size_t size() const;
   /// The files that have trap points.
@@ -110,7 +120,8 @@ class UserPointTable {
     UserSite site;
     std::uint16_t slot = 0;               // offset in the page
     std::vector<std::byte> code, before;  // of the slot
-    GuestVirt name{};                     // 0: it was only examined
+    std::optional<std::uint64_t> semaphore{};
+    GuestVirt name{};  // 0: it was only examined
     unsigned users = 0;
     bool is_linked = false;   // the stub knows it
     bool is_written = false;  // its slot lies in the page
@@ -169,8 +180,13 @@ class UserPointTable {
   static Result<void> write(vmm::PausedMachine& machine, std::span<const Place> places);
   void note_missing(const GuestReader& kernel);
   Result<void> write_ready(vmm::PausedMachine& machine);
-  /// Whether processes' own copies of pages are meant, too.
-  enum class Copies : std::uint8_t { Left, Too };
+  using Copies = UserSemaphores::Copies;
+  std::vector<guest_linux::UserStanding::Copy> find_bytes(
+      vmm::GuestMemory& memory, std::span<const guest_linux::FileRange> ranges,
+      Copies copies) const;
+  UserSemaphores::Find bytes_finder() const;
+  bool may_write(const GuestReader& kernel, GuestVirt inode, std::uint64_t offset) const;
+  Result<void> raise_semaphores(vmm::PausedMachine& machine);
   std::vector<Place> places_of(vmm::PausedMachine& machine, GuestVirt inode,
                                std::span<Point* const> points, Copies copies) const;
   Result<void> write_copies(vmm::PausedMachine& machine);
@@ -193,6 +209,12 @@ class UserPointTable {
   std::map<GuestVirt, File> files_;                                 // by inode
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
+  UserSemaphores semaphores_;
+  struct StaticProbes {
+    guest_linux::FileIdentity identity;
+    std::vector<guest_linux::StaticProbe> probes;
+  };
+  std::map<GuestVirt, StaticProbes> static_probes_;  // by inode
   bool has_begun_ = false, keeps_out_ = false;
   Clock::time_point next_look_{};
   std::vector<std::string> notices_;

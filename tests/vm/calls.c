@@ -44,16 +44,23 @@ __attribute__((noinline, noclone)) long recurses(long a) {
   __asm__ volatile("" : "+r"(below)); /* else it becomes a loop */
   return below + 1;
 }
-static const char *const names[] = {"pushes", "adds", "loads", "either", "jumps", "recurses"};
+/* The last two arguments are on the stack. */
+__attribute__((noinline, noclone)) long takes(long a, long b, long c, long d, long e, long f, long g, long h) {
+  __asm__ volatile("" : : : "memory");
+  return a + b + c + d + e + f + g + h;
+}
+static const char *const names[] = {"pushes", "adds", "loads", "either", "jumps", "recurses", "takes"};
+enum { FUNCTIONS = sizeof names / sizeof *names };
 
 static void *work(void *unused) {
   (void)unused;
   for (long n = 0; n < number; ++n) {
     if (pushes(n, 1) != 2 * n + 1 || adds(n, 3) != n + 3 || loads(n) != 40 + 2 * n) abort();
     if (either(n) != 7 + (n & 1) || jumps(n) != n + 1 || recurses(3) != 3) abort();
+    if (takes(n, 1, 2, 3, 4, 5, 6, -n) != 21) abort();
   }
-  const long times[] = {1, 2, 1, 1, 1, 4};
-  for (int n = 0; n < 6; ++n) atomic_fetch_add(&called[n], times[n] * number);
+  const long times[FUNCTIONS] = {1, 2, 1, 1, 1, 4, 1};
+  for (int n = 0; n < FUNCTIONS; ++n) atomic_fetch_add(&called[n], times[n] * number);
   return NULL;
 }
 
@@ -79,7 +86,7 @@ int main(int count, char **arguments) {
   for (int n = 0; n < threads; ++n) pthread_join(all[n], NULL);
   while (wait(NULL) > 0) continue;
   FILE *said = fopen("/tmp/saying", "w");
-  for (int n = 0; n < 6; ++n) fprintf(said, "%s %ld\n", names[n], (long)called[n]);
+  for (int n = 0; n < FUNCTIONS; ++n) fprintf(said, "%s %ld\n", names[n], (long)called[n]);
   fclose(said);
   rename("/tmp/saying", "/tmp/said");
   return 0;

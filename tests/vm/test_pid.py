@@ -11,7 +11,7 @@ from made_images import Archive, dynamic_program, initrd_with, static_program
 from test_attach_qmp import Machine, begin, end, started
 
 CALLS = 2000
-FUNCTIONS = ("pushes", "adds", "loads", "either", "jumps", "recurses")
+FUNCTIONS = ("pushes", "adds", "loads", "either", "jumps", "recurses", "takes")
 ENTRIES = " ".join(f"pidPID:a.out:{name}:entry {{ @[probefunc] = count(); }}" for name in FUNCTIONS)
 
 
@@ -105,6 +105,16 @@ class Counts(Case):
                                 'END { printa("one %@d\\n", @one); printa("other %@d\\n", @other); }')
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         self.assertEqual(counts(outcome.stdout), {"one": sum(range(CALLS)), "other": CALLS})
+
+    def test_of_arguments_on_the_stack(self):
+        outcome, _ = self.trace(Calling(self.machine),
+                                'pidPID:a.out:takes:entry { @sixth = sum(arg5); @seventh = sum(arg6); '
+                                '@eighth = sum((int64_t)arg7); } END { printa("sixth %@d\\n", @sixth); '
+                                'printa("seventh %@d\\n", @seventh); printa("eighth %@d\\n", @eighth); }',
+                                options=["-x", "record=yes"])
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(outcome.stdout.split()[-6:],
+                         ["sixth", str(5 * CALLS), "seventh", str(6 * CALLS), "eighth", str(-sum(range(CALLS)))])
 
     def test_of_each_instruction(self):
         calling = Calling(self.machine)

@@ -52,6 +52,7 @@ struct UserTrapPoint {
   std::uint64_t page = 0;  // the page in the file
   std::uint16_t slot = 0;  // offset in the page of what is written there for the instruction
   std::span<const std::byte> before{};  // what stood there, at most SHIM_USER_SLOT_BYTES
+  std::uint64_t semaphore = 0;          // offset in the file of the probe's; 0: it has none
 };
 
 /// The state of a shim in the guest's memory.

@@ -38,6 +38,9 @@ Result<void> UserPoints::begin() {
 Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
   CHECK(point.offset < SHIM_PAGE && point.code <= SHIM_PAGE - sizeof point.bytes);
   CHECK(point.before.size() <= SHIM_USER_SLOT_BYTES);
+  if (point.semaphore > UINT32_MAX) {
+    return fail(ErrorCode::Unsupported, "its semaphore lies beyond the file's first 4 GiB");
+  }
   shim_user_point made{};
   made.offset = point.offset;
   made.code = point.code;
@@ -47,6 +50,7 @@ Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
   made.inode = point.inode.raw();
   made.page = point.page;
   made.slot = point.slot;
+  made.semaphore = static_cast<std::uint32_t>(point.semaphore);
   made.slot_bytes = static_cast<std::uint16_t>(point.before.size());
   std::memcpy(made.before, point.before.data(), point.before.size());
   const GuestVirt name = TRY(slots_.allocate(sizeof made));

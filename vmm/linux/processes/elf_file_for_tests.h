@@ -40,6 +40,28 @@ class ElfFile {
     symbols_.push_back(symbol);
     names_ += name + '\0';
   }
+  /// A note of a static probe; addresses are offsets in the file, `semaphore` 0: none.
+  void add_static_probe(std::string_view provider, std::string_view name,
+                        std::string_view arguments, std::uint64_t offset,
+                        std::uint64_t semaphore = 0, std::uint64_t base = 0) {
+    std::string text;
+    for (const std::uint64_t address :
+         {kLinkedAt + offset, kLinkedAt + base, semaphore == 0 ? 0 : kLinkedAt + semaphore}) {
+      text.append(reinterpret_cast<const char*>(&address), sizeof address);
+    }
+    for (const std::string_view each : {provider, name, arguments}) text.append(each) += '\0';
+    add_note("stapsdt", 3, text);
+  }
+  void add_note(std::string_view owner, Elf64_Word type, std::string text) {
+    const Elf64_Nhdr header{static_cast<Elf64_Word>(owner.size() + 1),
+                            static_cast<Elf64_Word>(text.size()), type};
+    const auto pad = [](std::string bytes) {
+      bytes.resize((bytes.size() + 3) / 4 * 4);
+      return bytes;
+    };
+    notes_.append(reinterpret_cast<const char*>(&header), sizeof header);
+    notes_ += pad(std::string(owner) + '\0') + pad(std::move(text));
+  }
   void forget_page(std::uint64_t offset) { forgotten_.insert(offset / 4096); }
 
   /// As ReadFile.
@@ -53,7 +75,8 @@ class ElfFile {
     return done;
   }
 
-  /// The whole file: headers, text, .symtab and .strtab, their headers.
+  /// The whole file: headers, text, .symtab and .strtab, notes, their headers. A second segment, of
+  /// as many bytes as `data` says, has the end of the text as data, too.
   std::vector<std::byte> encode() const {
     std::vector<std::byte> file = bytes_;
     const auto append = [&file](std::span<const std::byte> more) {
@@ -61,7 +84,7 @@ class ElfFile {
       file.insert(file.end(), more.begin(), more.end());
       return at;
     };
-    Elf64_Shdr sections[3] = {};
+    Elf64_Shdr sections[6] = {};
     sections[1].sh_type = table_type;
     sections[1].sh_link = 2;
     sections[1].sh_offset = append(std::as_bytes(std::span(symbols_)));
@@ -69,6 +92,17 @@ class ElfFile {
     sections[2].sh_type = SHT_STRTAB;
     sections[2].sh_offset = append(std::as_bytes(std::span(names_)));
     sections[2].sh_size = names_.size();
+    const std::string_view section_names("\0.note.stapsdt\0.stapsdt.base\0", 29);
+    sections[3].sh_type = SHT_STRTAB;
+    sections[3].sh_offset = append(std::as_bytes(std::span(section_names)));
+    sections[3].sh_size = section_names.size();
+    sections[4].sh_name = 1;
+    sections[4].sh_type = SHT_NOTE;
+    sections[4].sh_offset = append(std::as_bytes(std::span(notes_)));
+    sections[4].sh_size = notes_.size();
+    sections[5].sh_name = 15;
+    sections[5].sh_type = SHT_PROGBITS;
+    sections[5].sh_addr = kLinkedAt + probes_base;
     Elf64_Ehdr header{};
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
     header.e_ident[EI_CLASS] = ELFCLASS64;
@@ -77,9 +111,10 @@ class ElfFile {
     header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 1;
+    header.e_phnum = 2;
     header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = 3;
+    header.e_shnum = 6;
+    header.e_shstrndx = 3;
     header.e_shoff = append(std::as_bytes(std::span(sections)));
     Elf64_Phdr segment{};
     segment.p_type = PT_LOAD;
@@ -89,6 +124,11 @@ class ElfFile {
     segment.p_filesz = segment.p_memsz = text_bytes_;
     std::memcpy(file.data(), &header, sizeof header);
     std::memcpy(file.data() + sizeof header, &segment, sizeof segment);
+    segment.p_flags = PF_R | PF_W;
+    segment.p_offset += text_bytes_ - data;
+    segment.p_vaddr += text_bytes_ - data;
+    segment.p_filesz = segment.p_memsz = data;
+    std::memcpy(file.data() + sizeof header + sizeof segment, &segment, sizeof segment);
     return file;
   }
 
@@ -103,12 +143,14 @@ class ElfFile {
   }
 
   Elf64_Word table_type = SHT_SYMTAB;
+  std::uint64_t data = 0;         // bytes
+  std::uint64_t probes_base = 0;  // where .stapsdt.base is, as an offset in the file
 
  private:
   std::uint64_t text_, text_bytes_;
   std::vector<std::byte> bytes_;
   std::vector<Elf64_Sym> symbols_ = {{}};
-  std::string names_ = std::string(1, '\0');
+  std::string names_ = std::string(1, '\0'), notes_;
   std::set<std::uint64_t> forgotten_;
 };
 

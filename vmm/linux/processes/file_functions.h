@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vmm/linux/processes/page_cache.h"
+#include "vmm/linux/processes/file_elf.h"
 
 namespace ringside::guest_linux {
 
@@ -45,8 +45,8 @@ class FileFunctions {
   bool is_text(std::uint64_t offset) const;
 
  private:
-  struct Segment {
-    std::uint64_t offset = 0, bytes = 0, address = 0;
+  struct Text {
+    std::uint64_t offset = 0, bytes = 0;
   };
   struct Table {
     Source source = Source::None;
@@ -54,12 +54,10 @@ class FileFunctions {
     std::uint64_t strings = 0, string_bytes = 0;
   };
 
-  bool read_segments(const FilePages& file);
-  std::vector<Table> tables_in(const FilePages& file);
-  bool read_table(const FilePages& file, const Table& table);
-  std::optional<std::uint64_t> offset_of(std::uint64_t address) const;
+  static std::vector<Table> tables_in(const FileElf& elf);
+  bool read_table(const FilePages& file, const FileElf& elf, const Table& table);
 
-  std::vector<Segment> text_;
+  std::vector<Text> text_;
   std::vector<FileFunction> functions_;
   std::vector<char> names_;
   Source source_ = Source::None;

@@ -169,9 +169,9 @@ ListEnd UserStanding::walk(const GuestReader& reader, Visit visit) const {
                         });
 }
 
-std::vector<UserStanding::Copy> UserStanding::copies(vmm::PausedMachine& machine, Kernel& kernel,
+std::vector<UserStanding::Copy> UserStanding::copies(vmm::GuestMemory& memory, Kernel& kernel,
                                                      std::span<const FileRange> ranges) const {
-  Look look = begin(machine.memory(), kernel, ranges);
+  Look look = begin(memory, kernel, ranges);
   std::vector<Copy> found;
   walk(look.reader, [&](GuestVirt task) {
     Space* const space = look.space_of(task);

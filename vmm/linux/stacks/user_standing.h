@@ -42,8 +42,8 @@ class UserStanding {
     GuestPhys at;
     auto operator<=>(const Copy&) const = default;
   };
-  /// All of them, each once, in order.
-  std::vector<Copy> copies(vmm::PausedMachine& machine, Kernel& kernel,
+  /// All of them, each once, in order. While the machine is paused.
+  std::vector<Copy> copies(vmm::GuestMemory& memory, Kernel& kernel,
                            std::span<const FileRange> ranges) const;
 
  private:

@@ -1,0 +1,192 @@
+// In this file, top to bottom: modules, descriptions, enabling, what is said of a probe.
+#include "providers/pid/process_provider.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/context/linux_context.h"
+#include "vmm/linux/layout.h"
+#include "vmm/page_walk.h"
+
+namespace ringside::providers {
+namespace {
+
+constexpr std::string_view kProgram = "a.out";
+constexpr std::size_t kMostWalked = 1 << 16, kMostModules = 1 << 14;
+
+}  // namespace
+
+ProcessProvider::ProcessProvider(std::string_view name, const dif::ProviderAttributes& attributes,
+                                 const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+                                 UserPointTable& table, ProbePoints& points)
+    : Provider(name, attributes),
+      memory_(memory),
+      kernel_(kernel),
+      table_(table),
+      points_(points),
+      layout_(guest_linux::ProcessLayout::from(kernel.types())),
+      mm_program_(guest_linux::offset_of(kernel.types(), "mm_struct", {"exe_file"})),
+      file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})),
+      init_task_(first_task(kernel)) {}
+
+bool ProcessProvider::Pattern::wants(const Module& module) const {
+  return dif::field_matches(names.module, module.name) ||
+         (module.is_program && names.module == kProgram);
+}
+
+/// Files that are no ELF files of programs or libraries have no functions.
+void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm,
+                                  std::vector<Module>& modules) const {
+  const auto inode_of = [&](GuestVirt file) {
+    return GuestVirt(
+        guest_linux::load_field<std::uint64_t>(reader, file, *file_inode_).value_or(0));
+  };
+  const auto program = guest_linux::load_field<std::uint64_t>(reader, mm, *mm_program_);
+  const GuestVirt programs = program ? inode_of(GuestVirt(*program)) : GuestVirt(0);
+  for (const auto& mapping : guest_linux::list_file_mappings(reader, *layout_, mm)) {
+    if (mapping.file.raw() == 0) continue;  // the vdso is of no file
+    const GuestVirt inode = inode_of(mapping.file);
+    const bool is_known = std::ranges::find(modules, inode, &Module::inode) != modules.end();
+    if (inode.raw() == 0 || is_known || modules.size() == kMostModules) continue;
+    const std::string name = guest_linux::file_name(reader, *layout_, mapping.file);
+    if (!name.empty()) modules.push_back({name, inode, inode == programs});
+  }
+}
+
+std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(
+    std::int32_t process) const {
+  if (!layout_ || !file_inode_ || !mm_program_ || init_task_.raw() == 0) return std::nullopt;
+  const vmm::PageTableReader reader(memory_, kernel_.table_in(memory_));
+  if (process == 0) return modules_of_all(reader);
+  const auto found =
+      guest_linux::find_process(reader, *layout_, init_task_, static_cast<std::uint64_t>(process));
+  if (!found) return std::nullopt;
+  std::vector<Module> modules;
+  add_modules(reader, found->mm, modules);
+  return modules;
+}
+
+std::vector<ProcessProvider::Module> ProcessProvider::modules_of_all(
+    const GuestReader& reader) const {
+  std::vector<Module> modules;
+  (void)guest_linux::walk_processes(
+      reader, layout_->task_tasks, init_task_, kMostWalked, [&](GuestVirt task) {
+        const auto mm = guest_linux::load_field<std::uint64_t>(reader, task, layout_->task_mm);
+        if (mm && *mm != 0) add_modules(reader, GuestVirt(*mm), modules);
+        return true;
+      });
+  for (Module& each : modules) each.is_program = false;
+  return modules;
+}
+
+Result<void> ProcessProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
+  std::set<std::uint32_t> published;
+  TRY(look(
+      pattern, [](const dif::ProbeDescription&, const std::string&) {}, &published));
+  // Each once, with the places of all files.
+  for (const std::uint32_t number : published) visit({id_at(number), entries_[number].name});
+  return {};
+}
+
+Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
+                                       const RefusalVisitor& visit) {
+  return look(
+      pattern,
+      [&visit](const dif::ProbeDescription& name, const std::string& why) {
+        visit({name, why});
+      },
+      nullptr);
+}
+
+Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
+  const bool is_one = entry.places.size() == 1;
+  for (const Place& place : entry.places) {
+    const auto fine = table_.examine(place.at.inode, place.at.offset);
+    if (fine) continue;
+    pattern.trouble(entry.name,
+                    is_one ? fine.error().message
+                           : fmt::format("+{:#x}: {}", place.in_function, fine.error().message));
+    return {};
+  }
+  if (pattern.published == nullptr) return {};
+  const std::string name = entry.name.to_string();
+  const auto known = numbers_.find(name);
+  const auto number =
+      known == numbers_.end() ? static_cast<std::uint32_t>(entries_.size()) : known->second;
+  if (known == numbers_.end()) {
+    if (entries_.size() == kMostProbes) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("{} and what was asked for before match more than {} probes: name "
+                              "functions, or entry and return",
+                              pattern.names.to_string(), kMostProbes));
+    }
+    numbers_[name] = number;
+    entries_.push_back(std::move(entry));
+  } else {
+    add_places(entries_[number], entry.places);
+  }
+  pattern.published->insert(number);
+  return {};
+}
+
+/// Of another file with the same name, if they are not there.
+void ProcessProvider::add_places(Entry& entry, std::span<const Place> places) {
+  for (const Place& place : places) {
+    const auto is_there = [&place](const Place& one) { return one.at == place.at; };
+    if (std::ranges::none_of(entry.places, is_there)) entry.places.push_back(place);
+  }
+}
+
+ProcessProvider::Entry* ProcessProvider::find(dif::ProbeId id) {
+  const auto index = index_of(id);
+  return index && *index < entries_.size() ? &entries_[*index] : nullptr;
+}
+
+Result<std::optional<Probe>> ProcessProvider::by_id(dif::ProbeId id) {
+  const Entry* const entry = find(id);
+  return entry == nullptr ? std::nullopt : std::optional(Probe{id, entry->name});
+}
+
+std::optional<std::string> ProcessProvider::why_fixed(dif::ProbeId id) const {
+  (void)id;
+  return "probes of processes are enabled before tracing begins";
+}
+
+bool ProcessProvider::is_enabled(dif::ProbeId id) const {
+  const auto index = index_of(id);
+  return index && *index < entries_.size() && entries_[*index].is_enabled;
+}
+
+void ProcessProvider::note_disabled(dif::ProbeId id) {
+  if (Entry* const entry = find(id)) entry->is_enabled = false;
+}
+
+Result<void> ProcessProvider::enable(const Probe& probe) {
+  Entry* const entry = find(probe.id);
+  if (entry == nullptr) return no_such_probe();
+  if (std::exchange(entry->is_enabled, true)) return {};
+  for (const Place& place : entry->places) {
+    Binding binding{.probe = probe.id, .site = place.in_function, .condition = place.condition};
+    binding.at_function_edge = false;
+    binding.process = entry->process;
+    binding.plan = place.plan;
+    if (auto done = points_.bind_in_file(place.at, binding); !done) {
+      entry->is_enabled = false;
+      return done;
+    }
+  }
+  return {};
+}
+
+std::string ProcessProvider::detail(const Probe& probe) {
+  const Entry* const entry = find(probe.id);
+  if (entry == nullptr) return {};
+  std::string text = "in the file at";
+  for (const Place& place : entry->places) text += fmt::format(" {:#x}", place.at.offset);
+  if (!entry->notes.empty()) text += ": " + entry->notes;
+  return text;
+}
+
+}  // namespace ringside::providers

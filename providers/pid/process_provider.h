@@ -1,0 +1,107 @@
+// The common part of the providers of probes in the guest's processes: the files that processes
+// have mapped, and probes that stand at places in them. A description names one process by its
+// number at the end of the provider's name, or all by a star.
+// A probe stands in the file that the process has mapped (user_point_table.h), so other processes
+// pass it, too. That of a number fires in this process alone, and that of a star in all that have
+// the file mapped, also those that come later.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "providers/context/binding.h"
+#include "providers/provider.h"
+#include "providers/trap_points/user_point_table.h"
+#include "vmm/guest_memory.h"
+#include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/processes.h"
+
+namespace ringside::providers {
+
+class ProcessProvider : public Provider {
+ public:
+  static constexpr std::size_t kMostProbes = 1 << 20;
+
+  std::uint32_t id_count() const override { return kMostProbes; }
+  /// Unsupported: the pattern matches more than kMostProbes.
+  Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
+  Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
+  Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
+  std::string detail(const Probe& probe) override;
+  Result<void> enable(const Probe& probe) override;
+  /// The guest is told before tracing begins which files are to be watched.
+  std::optional<std::string> why_fixed(dif::ProbeId id) const override;
+  bool is_enabled(dif::ProbeId id) const override;
+  void note_disabled(dif::ProbeId id) override;
+
+ protected:
+  /// All must outlive it.
+  ProcessProvider(std::string_view name, const dif::ProviderAttributes& attributes,
+                  const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+                  UserPointTable& table, ProbePoints& points);
+
+  /// A file that a process has mapped.
+  struct Module {
+    std::string name;
+    GuestVirt inode;
+    bool is_program = false;
+  };
+  /// Where a probe stands.
+  struct Place {
+    FilePlace at;
+    std::uint32_t in_function = 0;  // bytes from the function's start
+    const ArgumentPlan* plan = &kNoArguments;
+    arch::Condition condition = arch::kNoCondition;
+  };
+  struct Entry {
+    dif::ProbeDescription name;
+    std::int32_t process = 0;     // 0: of all
+    std::vector<Place> places{};  // of several files of one name all
+    std::string notes{};          // for -l -v
+    bool is_enabled = false;
+  };
+  using Trouble = std::function<void(const dif::ProbeDescription&, const std::string&)>;
+  struct Pattern {
+    const dif::ProbeDescription& names;
+    std::int32_t process = 0;  // 0: all
+    const Trouble& trouble;
+    std::set<std::uint32_t>* published = nullptr;  // by index of id; null: nobody asks
+
+    /// Whether its module is this one; `a.out` is the program of the one process.
+    bool wants(const Module& module) const;
+  };
+
+  /// Publishes what matches, and tells of what does not.
+  virtual Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
+                            std::set<std::uint32_t>* published) = 0;
+  /// Empty where there is no such process; 0: of all.
+  std::optional<std::vector<Module>> modules_of(std::int32_t process) const;
+  /// A probe that is published can be enabled: its places have room by now.
+  Result<void> publish(const Pattern& pattern, Entry entry);
+  UserPointTable& table() { return table_; }
+
+ private:
+  void add_modules(const GuestReader& reader, GuestVirt mm, std::vector<Module>& modules) const;
+  std::vector<Module> modules_of_all(const GuestReader& reader) const;
+  static void add_places(Entry& entry, std::span<const Place> places);
+  Entry* find(dif::ProbeId id);
+
+  const vmm::GuestMemory& memory_;
+  guest_linux::Kernel& kernel_;
+  UserPointTable& table_;
+  ProbePoints& points_;
+  std::optional<guest_linux::ProcessLayout> layout_;
+  std::optional<std::uint32_t> mm_program_;  // mm_struct.exe_file
+  std::optional<std::uint32_t> file_inode_;
+  GuestVirt init_task_;
+  std::vector<Entry> entries_;                    // by index of id
+  std::map<std::string, std::uint32_t> numbers_;  // of these, by name
+};
+
+}  // namespace ringside::providers

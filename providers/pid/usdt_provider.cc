@@ -1,0 +1,173 @@
+#include "providers/pid/usdt_provider.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "vmm/base/numbers.h"
+
+namespace ringside::providers {
+namespace {
+
+using guest_linux::FileFunction, guest_linux::FileFunctions, guest_linux::StaticProbe;
+using enum dif::Stability;
+using enum dif::DependencyClass;
+
+/// Dynamic Tracing Guide, "Statically Defined Tracing for User Applications", without what a
+/// program's author may promise.
+constexpr dif::ProviderAttributes kUsdtAttributes{
+    .provider = {Unstable, Unstable, Common},
+    .module = {Private, Private, Unknown},
+    .function = {Private, Private, Unknown},
+    .name = {Unstable, Unstable, Common},
+    .arguments = {Unstable, Unstable, Common},
+};
+
+constexpr std::size_t kMostListed = 16;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// A provider's name, taken apart.
+struct Asked {
+  std::string_view provider;  // a pattern for the notes' own
+  std::int32_t process = 0;   // 0: all
+};
+
+/// A note's name may end with a digit itself, so each way to take the number off counts.
+std::vector<Asked> asked_by(std::string_view name) {
+  std::vector<Asked> found;
+  if (name.ends_with('*') && name.size() > 1) found.push_back({name, 0});
+  for (std::size_t at = name.size(); at > 1 && is_digit(name[at - 1]); --at) {
+    if (name[at - 1] == '0') continue;
+    const auto process = parse_number<std::int32_t>(name.substr(at - 1), 10);
+    if (process) found.push_back({name.substr(0, at - 1), *process});
+  }
+  return found;
+}
+
+/// "query__start" is query-start.
+std::string dashed(std::string_view name) {
+  std::string made;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const bool is_dash = name.substr(at).starts_with("__");
+    made += is_dash ? '-' : name[at];
+    at += is_dash ? 1 : 0;
+  }
+  return made;
+}
+
+/// The function that the byte lies in; null: no symbol says.
+const FileFunction* function_at(const FileFunctions& functions, std::uint64_t offset) {
+  const auto all = functions.all();
+  auto after = std::ranges::upper_bound(all, offset, {}, &FileFunction::offset);
+  while (after != all.begin()) {
+    --after;
+    if (after->size == 0 || offset - after->offset < after->size) return &*after;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+UsdtProvider::UsdtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
+                           UserPointTable& table, ProbePoints& points)
+    : ProcessProvider("usdt", kUsdtAttributes, memory, kernel, table, points) {}
+
+bool UsdtProvider::may_match(std::string_view pattern) const {
+  return !asked_by(pattern).empty();
+}
+
+Result<void> UsdtProvider::look(const dif::ProbeDescription& names, const Trouble& trouble,
+                                std::set<std::uint32_t>* published) {
+  bool any = false, any_process = false;
+  std::set<std::string> others;
+  for (const auto& [provider, process] : asked_by(names.provider)) {
+    const auto modules = modules_of(process);
+    if (!modules) continue;
+    any_process = true;
+    const Pattern pattern{names, process, trouble, published};
+    for (const Module& module : *modules) {
+      if (!pattern.wants(module)) continue;
+      any |= TRY(look_at(pattern, provider, module));
+      if (any || others.size() == kMostListed) continue;
+      for (const StaticProbe& each : table().static_probes_of(module.inode)) {
+        others.insert(each.provider);
+      }
+    }
+  }
+  if (any) return {};
+  std::string there;
+  for (const std::string& each : others) there += (there.empty() ? "" : ", ") + each;
+  if (!any_process) {
+    trouble(names, "the guest has no process of this number with memory of its own");
+  } else if (there.empty()) {
+    trouble(names,
+            "no static probe (USDT) is in the files that are mapped, as far as their notes "
+            "are in the guest's memory");
+  } else {
+    trouble(names, fmt::format("the static probes (USDT) that are mapped have other names; their "
+                               "providers are {}",
+                               there));
+  }
+  return {};
+}
+
+Result<bool> UsdtProvider::look_at(const Pattern& pattern, std::string_view provider,
+                                   const Module& module) {
+  auto entries = entries_of(pattern, provider, module);
+  for (Entry& entry : entries) TRY(publish(pattern, std::move(entry)));
+  return !entries.empty();
+}
+
+std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& pattern,
+                                                             std::string_view provider,
+                                                             const Module& module) {
+  std::vector<Entry> entries;
+  // Copied: the table may read another file's.
+  const auto notes = table().static_probes_of(module.inode);
+  std::vector<StaticProbe> wanted;
+  std::ranges::copy_if(notes, std::back_inserter(wanted), [&](const StaticProbe& each) {
+    return dif::glob_match(provider, each.provider) &&
+           dif::field_matches(pattern.names.name, dashed(each.name));
+  });
+  const FileFunctions* const functions =
+      wanted.empty() ? nullptr : table().functions_of(module.inode);
+  if (functions == nullptr) return entries;
+  for (const StaticProbe& each : wanted) {
+    const FileFunction* const function = function_at(*functions, each.offset);
+    const std::string in = function == nullptr ? "" : std::string(function->name);
+    if (!dif::field_matches(pattern.names.function, in)) continue;
+    const std::string number = pattern.process == 0 ? "*" : std::to_string(pattern.process);
+    const dif::ProbeDescription name{each.provider + number, module.name, in, dashed(each.name)};
+    auto entry = std::ranges::find(entries, name, &Entry::name);
+    if (entry == entries.end()) {
+      entries.push_back({.name = name, .process = pattern.process});
+      entry = entries.end() - 1;
+    }
+    const std::uint64_t distance = function == nullptr ? 0 : each.offset - function->offset;
+    entry->places.push_back({.at = {module.inode, each.offset, each.semaphore},
+                             .in_function = static_cast<std::uint32_t>(distance),
+                             .plan = plan_of(each.arguments)});
+    entry->notes += fmt::format("{}{}", entry->notes.empty() ? "" : "; ",
+                                each.arguments.empty() ? "no arguments" : each.arguments);
+  }
+  return entries;
+}
+
+const ArgumentPlan* UsdtProvider::plan_of(const std::string& arguments) {
+  auto& found = plans_[arguments];
+  if (!found) found = std::make_unique<const Plan>(arguments);
+  return &found->plan;
+}
+
+ProbeArguments UsdtProvider::arguments(const Probe& probe) {
+  (void)probe;
+  ProbeArguments unknown;
+  unknown.why_unknown = "a static probe's note tells sizes and no types: use arg0 and on";
+  return unknown;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,120 @@
+#include "providers/trap_points/user_semaphores.h"
+
+#include <array>
+#include <optional>
+
+#include "vmm/code_writer.h"
+
+namespace ringside::providers {
+
+using guest_linux::FileRange;
+
+namespace {
+
+constexpr std::uint64_t kBytes = sizeof(std::uint16_t);
+
+std::optional<unsigned> read_counter(const vmm::GuestMemory& memory, GuestPhys at) {
+  std::array<std::byte, kBytes> bytes{};
+  if (!memory.read(at, bytes)) return std::nullopt;
+  return std::to_integer<unsigned>(bytes[0]) | std::to_integer<unsigned>(bytes[1]) << 8U;
+}
+
+}  // namespace
+
+void UserSemaphores::take_over(GuestVirt inode, std::uint64_t offset) {
+  all_[{inode, offset}] = {.users = 0, .is_raised = true, .is_in_file = true};
+}
+
+std::vector<FileRange> UserSemaphores::ranges_of(std::span<const Key> keys) {
+  std::vector<FileRange> ranges;
+  for (const auto& [inode, offset] : keys) ranges.push_back({inode, offset, offset + kBytes});
+  return ranges;
+}
+
+/// One that is 0 is not lowered: whoever took it down has done so for us.
+Result<void> UserSemaphores::add_to_each(vmm::PausedMachine& machine, const Find& find,
+                                         std::span<const Key> which, Copies copies, int by) {
+  std::vector<vmm::CodeWrite> writes;
+  for (const auto& place : find(ranges_of(which), copies)) {
+    const auto now = read_counter(machine.memory(), place.at);
+    if (!now || (by < 0 && *now == 0)) continue;
+    const unsigned then = *now + static_cast<unsigned>(by);
+    writes.push_back({place.at, static_cast<std::uint8_t>(then)});
+    writes.push_back({place.at.wrapping_add(1), static_cast<std::uint8_t>(then >> 8U)});
+  }
+  return writes.empty() ? Result<void>() : machine.write_code(writes);
+}
+
+Result<void> UserSemaphores::raise(vmm::PausedMachine& machine, const Find& find,
+                                   const MayWrite& may_write) {
+  std::vector<Key> fresh, in_file;
+  for (auto& [key, semaphore] : all_) {
+    if (semaphore.users == 0) continue;
+    if (semaphore.is_in_file || !may_write(key.first, key.second)) continue;
+    (semaphore.is_raised ? in_file : fresh).push_back(key);
+  }
+  TRY(add_to_each(machine, find, fresh, Copies::Too, 1));
+  TRY(add_to_each(machine, find, in_file, Copies::Left, 1));
+  for (const auto* keys : {&fresh, &in_file}) {
+    for (const Key& key : *keys) all_[key].is_raised = all_[key].is_in_file = true;
+  }
+  return {};
+}
+
+Result<void> UserSemaphores::lower(vmm::PausedMachine& machine, const Find& find, Which which) {
+  std::vector<Key> raised;
+  for (const auto& [key, semaphore] : all_) {
+    const bool is_meant = which == Which::All || semaphore.users == 0;
+    if (is_meant && semaphore.is_raised) raised.push_back(key);
+  }
+  TRY(add_to_each(machine, find, raised, Copies::Too, -1));
+  for (const Key& key : raised) all_[key].is_raised = all_[key].is_in_file = false;
+  return {};
+}
+
+Result<void> UserSemaphores::step_aside(vmm::PausedMachine& machine, const Find& find,
+                                        GuestVirt inode, std::uint64_t begin, std::uint64_t end) {
+  std::vector<Key> away;
+  for (auto& [key, semaphore] : all_) {
+    const bool is_there = key.first == inode && key.second < end && key.second + kBytes > begin;
+    if (is_there && std::exchange(semaphore.is_in_file, false)) away.push_back(key);
+  }
+  return add_to_each(machine, find, away, Copies::Left, -1);
+}
+
+void UserSemaphores::note_missing(vmm::GuestMemory& memory, const Find& find) {
+  std::vector<Key> keys;
+  for (const auto& [key, semaphore] : all_) {
+    if (semaphore.is_in_file) keys.push_back(key);
+  }
+  for (const auto& place : find(ranges_of(keys), Copies::Left)) {
+    const auto now = read_counter(memory, place.at);
+    if (now && *now == 0) all_[keys[place.range]].is_in_file = false;
+  }
+}
+
+bool UserSemaphores::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const {
+  for (auto each = all_.lower_bound({inode, begin}); each != all_.end(); ++each) {
+    if (each->first.first != inode || each->first.second >= end) break;
+    if (each->second.is_in_file) return true;
+  }
+  return false;
+}
+
+bool UserSemaphores::wants_raising(const MayWrite& may_write) const {
+  for (const auto& [key, semaphore] : all_) {
+    if (semaphore.users != 0 && !semaphore.is_in_file && may_write(key.first, key.second)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool UserSemaphores::any_raised() const {
+  for (const auto& [key, semaphore] : all_) {
+    if (semaphore.is_raised) return true;
+  }
+  return false;
+}
+
+}  // namespace ringside::providers

@@ -1,0 +1,57 @@
+#include "vmm/linux/processes/file_elf.h"
+
+#include "vmm/linux/processes/user_elf.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::size_t kMostSegments = 64, kMostSections = 256;
+constexpr std::uint64_t kMostNames = 64 << 10;
+
+}  // namespace
+
+std::optional<FileElf> FileElf::read(const FilePages& file) {
+  const auto headers = read_all<Elf64_Ehdr>(file, 0, 1);
+  if (headers.empty() || !is_elf64(headers.front())) return std::nullopt;
+  const Elf64_Ehdr& header = headers.front();
+  if (header.e_machine != EM_X86_64) return std::nullopt;
+  FileElf found;
+  found.segments_ = read_all<Elf64_Phdr>(file, header.e_phoff,
+                                         std::min<std::size_t>(header.e_phnum, kMostSegments));
+  std::erase_if(found.segments_, [&file](const Elf64_Phdr& each) {
+    return each.p_type != PT_LOAD || each.p_offset > file.size() ||
+           each.p_filesz > file.size() - each.p_offset;
+  });
+  if (header.e_shentsize != sizeof(Elf64_Shdr)) return found;
+  found.sections_ = read_all<Elf64_Shdr>(file, header.e_shoff,
+                                         std::min<std::size_t>(header.e_shnum, kMostSections));
+  if (header.e_shstrndx < found.sections_.size()) {
+    const Elf64_Shdr& names = found.sections_[header.e_shstrndx];
+    found.names_ = read_all<char>(file, names.sh_offset, std::min(names.sh_size, kMostNames));
+  }
+  return found;
+}
+
+std::string_view FileElf::name_of(const Elf64_Shdr& section) const {
+  if (section.sh_name >= names_.size()) return {};
+  const auto rest = std::string_view(names_.data(), names_.size()).substr(section.sh_name);
+  return rest.substr(0, rest.find('\0'));
+}
+
+const Elf64_Shdr* FileElf::section(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      sections_, [this, name](const Elf64_Shdr& each) { return name_of(each) == name; });
+  return found == sections_.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint64_t> FileElf::offset_of(std::uint64_t address, Elf64_Word flags) const {
+  for (const Elf64_Phdr& each : segments_) {
+    const std::uint64_t distance = address - each.p_vaddr;
+    if ((each.p_flags & flags) == flags && distance < each.p_filesz) {
+      return each.p_offset + distance;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringside::guest_linux

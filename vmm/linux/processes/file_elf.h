@@ -1,0 +1,53 @@
+// The headers of an ELF file that the guest's kernel has in memory (page_cache.h): segments and
+// sections. System V ABI, "Object Files" (gABI 4.1). No process and no address of one matters.
+// Hostile input: every byte is the file's. Counts are bounded; offsets and sizes may be anything,
+// and what they lead to may not be in memory.
+// Used by what reads symbols and notes of files.
+#pragma once
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vmm/linux/processes/page_cache.h"
+
+namespace ringside::guest_linux {
+
+/// Objects that lie one after the other in the file; fewer where not all are in memory.
+template <class T>
+std::vector<T> read_all(const FilePages& file, std::uint64_t offset, std::size_t count) {
+  std::vector<T> found(count);
+  const std::size_t bytes = file.read(offset, std::as_writable_bytes(std::span(found)));
+  found.resize(bytes / sizeof(T));
+  return found;
+}
+
+class FileElf {
+ public:
+  /// Empty where it is no ELF file of this architecture, or its first page is not in memory.
+  static std::optional<FileElf> read(const FilePages& file);
+
+  /// Those that are loaded and lie in the file.
+  std::span<const Elf64_Phdr> segments() const { return segments_; }
+  /// None where their headers are not in memory.
+  std::span<const Elf64_Shdr> sections() const { return sections_; }
+  /// Empty where the names are not in memory.
+  std::string_view name_of(const Elf64_Shdr& section) const;
+  /// Null: there is none of this name.
+  const Elf64_Shdr* section(std::string_view name) const;
+  /// Where the file has the byte that is linked at this address, in a segment with all of these
+  /// flags (PF_X, PF_W).
+  std::optional<std::uint64_t> offset_of(std::uint64_t address, Elf64_Word flags) const;
+
+ private:
+  std::vector<Elf64_Phdr> segments_;
+  std::vector<Elf64_Shdr> sections_;
+  std::vector<char> names_;
+};
+
+}  // namespace ringside::guest_linux

@@ -1,0 +1,178 @@
+#include "vmm/linux/processes/static_probes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "vmm/base/numbers.h"
+
+namespace ringside::guest_linux {
+namespace {
+
+constexpr std::uint64_t kMostNoteBytes = 8 << 20;  // bytes
+constexpr std::size_t kMostStaticProbes = 1 << 16;
+constexpr std::size_t kLongestProbeName = 128, kLongestArguments = 1024;
+constexpr std::uint64_t kMostNameBytes = 64 << 20, kMostVariables = 1 << 20;
+constexpr Elf64_Word kProbeNote = 3;  // a note's type
+constexpr std::string_view kProbeOwner = "stapsdt";
+
+bool is_probe_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestProbeName && std::ranges::all_of(text, [](char c) {
+    return c > ' ' && c < 0x7f && c != '`' && c != ':';
+  });
+}
+
+bool prints(std::string_view text) {
+  return text.size() <= kLongestArguments &&
+         std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
+}
+
+/// Takes the bytes before the next NUL off; empty where there is none.
+std::optional<std::string_view> take_string(std::string_view& rest) {
+  const std::size_t end = rest.find('\0');
+  if (end == rest.npos) return std::nullopt;
+  const auto text = rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return text;
+}
+
+/// The three addresses of a note.
+struct ProbeAddresses {
+  std::uint64_t nop, base, semaphore;
+};
+
+/// The addresses of all symbols, by name; read when the first one is asked for.
+class ProbeVariables {
+ public:
+  ProbeVariables(const FilePages& file, const FileElf& elf) : file_(file), elf_(elf) {}
+
+  std::optional<std::uint64_t> find(std::string_view name) {
+    if (!std::exchange(is_read_, true)) read();
+    const auto found = addresses_.find(std::string(name));
+    return found == addresses_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void read() {
+    const auto sections = elf_.sections();
+    for (const Elf64_Shdr& each : sections) {
+      if (each.sh_type != SHT_SYMTAB && each.sh_type != SHT_DYNSYM) continue;
+      if (each.sh_link >= sections.size()) continue;
+      const Elf64_Shdr& strings = sections[each.sh_link];
+      const auto names =
+          read_all<char>(file_, strings.sh_offset, std::min(strings.sh_size, kMostNameBytes));
+      const std::string_view text(names.data(), names.size());
+      const std::uint64_t count = std::min(each.sh_size / sizeof(Elf64_Sym), kMostVariables);
+      for (const Elf64_Sym& symbol : read_all<Elf64_Sym>(file_, each.sh_offset, count)) {
+        const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT;
+        if (!is_variable || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= text.size()) continue;
+        const auto rest = text.substr(symbol.st_name, kLongestProbeName);
+        const std::size_t length = rest.find('\0');
+        if (length != rest.npos) addresses_.emplace(rest.substr(0, length), symbol.st_value);
+      }
+    }
+  }
+
+  const FilePages& file_;
+  const FileElf& elf_;
+  std::map<std::string, std::uint64_t> addresses_;
+  bool is_read_ = false;
+};
+
+/// The sum of "name+8", "-4+name" and the like: numbers, and one symbol.
+std::optional<std::uint64_t> sum_in(std::string_view text, ProbeVariables& variables) {
+  std::uint64_t sum = 0;
+  bool any_symbol = false;
+  while (!text.empty()) {
+    const bool is_negative = text.front() == '-';
+    if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
+    const auto term = text.substr(0, text.find_first_of("+-"));
+    text.remove_prefix(term.size());
+    auto value = parse_number<std::uint64_t>(term, 10);
+    if (!value && !is_negative && !std::exchange(any_symbol, true)) value = variables.find(term);
+    if (!value) return std::nullopt;
+    sum += is_negative ? 0 - *value : *value;
+  }
+  return any_symbol ? std::optional(sum) : std::nullopt;
+}
+
+/// `nop`: its address as it was linked, as the symbols' are.
+std::string with_distances(std::string_view arguments, std::uint64_t nop,
+                           ProbeVariables& variables) {
+  constexpr std::string_view kByRip = "(%rip)";
+  std::string made;
+  while (!arguments.empty()) {
+    const auto one = arguments.substr(0, arguments.find(' '));
+    const std::size_t at = one.find('@');
+    arguments.remove_prefix(std::min(one.size() + 1, arguments.size()));
+    if (!made.empty()) made += ' ';
+    const auto sum =
+        at != one.npos && one.ends_with(kByRip)
+            ? sum_in(one.substr(at + 1, one.size() - at - 1 - kByRip.size()), variables)
+            : std::nullopt;
+    if (!sum) {
+      made += one;
+      continue;
+    }
+    const auto distance = static_cast<std::int64_t>(*sum - nop);
+    made.append(one.substr(0, at + 1)).append(std::to_string(distance)).append(kByRip);
+  }
+  return made;
+}
+
+/// `base`: where .stapsdt.base is; it was elsewhere if the file was linked anew (prelink).
+std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
+                                    std::optional<std::uint64_t> base, ProbeVariables& variables) {
+  if (note.size() < sizeof(ProbeAddresses)) return std::nullopt;
+  ProbeAddresses at{};
+  std::memcpy(&at, note.data(), sizeof at);
+  note.remove_prefix(sizeof at);
+  const auto provider = take_string(note), name = take_string(note), arguments = take_string(note);
+  if (!arguments || !is_probe_name(*provider) || !is_probe_name(*name) || !prints(*arguments)) {
+    return std::nullopt;
+  }
+  const std::uint64_t moved = base ? *base - at.base : 0;
+  const auto offset = elf.offset_of(at.nop + moved, PF_X);
+  if (!offset) return std::nullopt;
+  StaticProbe probe{std::string(*provider),
+                    std::string(*name),
+                    with_distances(*arguments, at.nop + moved, variables),
+                    *offset,
+                    {}};
+  if (at.semaphore == 0) return probe;
+  probe.semaphore = elf.offset_of(at.semaphore + moved, PF_W);
+  if (!probe.semaphore) return std::nullopt;  // it would never fire
+  return probe;
+}
+
+}  // namespace
+
+std::vector<StaticProbe> read_static_probes(const FilePages& file, const FileElf& elf) {
+  std::vector<StaticProbe> found;
+  const Elf64_Shdr* const section = elf.section(".note.stapsdt");
+  if (section == nullptr) return found;
+  const Elf64_Shdr* const base_section = elf.section(".stapsdt.base");
+  const auto base = base_section != nullptr ? std::optional(base_section->sh_addr) : std::nullopt;
+  const auto bytes =
+      read_all<char>(file, section->sh_offset, std::min(section->sh_size, kMostNoteBytes));
+  std::string_view rest(bytes.data(), bytes.size());
+  ProbeVariables variables(file, elf);
+  // Of each note both parts are padded to words of 4 bytes.
+  const auto take = [&rest](std::uint64_t size) {
+    const auto part = rest.substr(0, size);
+    rest.remove_prefix(std::min<std::uint64_t>(rest.size(), round_up(size, 4)));
+    return part;
+  };
+  while (rest.size() > sizeof(Elf64_Nhdr) && found.size() < kMostStaticProbes) {
+    Elf64_Nhdr header{};
+    std::memcpy(&header, take(sizeof header).data(), sizeof header);
+    const auto owner = take(header.n_namesz), note = take(header.n_descsz);
+    if (note.size() != header.n_descsz) break;
+    if (header.n_type != kProbeNote || owner.substr(0, owner.find('\0')) != kProbeOwner) continue;
+    if (auto probe = probe_of(note, elf, base, variables)) found.push_back(std::move(*probe));
+  }
+  return found;
+}
+
+}  // namespace ringside::guest_linux
