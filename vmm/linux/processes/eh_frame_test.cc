@@ -7,6 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -337,6 +338,12 @@ __attribute__((noinline)) void look_at_own_stack() {
   both.theirs.clear();
   for (int n = 0; n < count; ++n) {
     both.theirs.push_back(reinterpret_cast<std::uint64_t>(frames[static_cast<std::size_t>(n)]));
+  }
+  // A sanitizer's own backtrace() is a frame more, before this function's.
+  const bool has_caller = both.ours.size() > 1;
+  const auto caller = has_caller ? std::ranges::find(both.theirs, both.ours[1]) : both.theirs.end();
+  if (caller - both.theirs.begin() > 1 && caller != both.theirs.end()) {
+    both.theirs.erase(both.theirs.begin(), caller - 1);
   }
 }
 
