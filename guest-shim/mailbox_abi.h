@@ -17,9 +17,9 @@
  *
  * Each word has one writer, so the host needs no compare-and-swap and may reach the region by
  * copies. The host reads a head, then the box, then the head again. It writes `answered` alone and
- * last. It may also copy heads and boxes in one call, in either direction of addresses. Then the
- * word `claim` of a box tells which claim the copy of the box belongs to: the guest writes `claim`
- * last, and it lies at the end of what the guest writes of a box.
+ * last. It may also copy heads and boxes in one call, whose loads come in any order: a processor's
+ * string instruction promises none. So a box ends with a seal, a sum over all that the guest has
+ * written for the trap: a copy whose sum is another one is of several moments, and is made anew.
  */
 #ifndef GUEST_SHIM_MAILBOX_ABI_H
 #define GUEST_SHIM_MAILBOX_ABI_H
@@ -302,7 +302,10 @@
 #define SHIM_BOX_TGID 156
 #define SHIM_BOX_START_TIME 160
 #define SHIM_BOX_GIVEN_UP 168
-#define SHIM_BOX_CLAIM 176
+#define SHIM_BOX_SEAL 176
+#define SHIM_SEALED_BOX_WORDS 21
+#define SHIM_SEALED_HEAD_WORDS 6
+#define SHIM_SEAL_TURN 7
 #define SHIM_BOX_TRAP_BYTES 184 /* what one trap writes of its box */
 #define SHIM_BOX_ORPHANS 192
 #define SHIM_BOX_LATE 200
@@ -536,8 +539,9 @@ struct shim_box {
   uint64_t start_time; /* likewise; ns since boot */
   uint64_t given_up; /* the last claim that was raised and then resumed without an answer. The host
                       may have taken it before that; then it has fired */
-  uint64_t claim;    /* the claim that all fields above `given_up` belong to, as in the head but
-                        without the state; written last */
+  uint64_t seal; /* from the claim, as in the head but without the state, on: turned left by
+                    SHIM_SEAL_TURN bits before each word is added, of `start_time` to `regs`, then of
+                    `segments` to `address` in the head */
   uint64_t task_line;
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
@@ -674,9 +678,10 @@ static_assert(offsetof(struct shim_box, pid) == SHIM_BOX_PID, "shim.S writes it"
 static_assert(offsetof(struct shim_box, tgid) == SHIM_BOX_TGID, "shim.S writes it");
 static_assert(offsetof(struct shim_box, start_time) == SHIM_BOX_START_TIME, "shim.S writes it");
 static_assert(offsetof(struct shim_box, given_up) == SHIM_BOX_GIVEN_UP, "shim.S writes it");
-static_assert(offsetof(struct shim_box, claim) == SHIM_BOX_CLAIM, "shim.S writes it");
+static_assert(offsetof(struct shim_box, seal) == SHIM_BOX_SEAL, "shim.S writes it");
 static_assert(offsetof(struct shim_box, task_line) == SHIM_BOX_TRAP_BYTES, "those and no more");
-static_assert(SHIM_BOX_CLAIM + 8 == SHIM_BOX_TRAP_BYTES, "a copy from the end begins with it");
+static_assert(SHIM_SEALED_BOX_WORDS * 8 == SHIM_BOX_GIVEN_UP, "all before it");
+static_assert(SHIM_HEAD_ADDRESS + SHIM_SEALED_HEAD_WORDS * 8 == SHIM_HEAD_SIZE, "from it on");
 static_assert(sizeof(struct shim_box) == SHIM_BOX_SIZE, "shim.S steps by it");
 static_assert(1 << SHIM_BOX_SHIFT == SHIM_BOX_SIZE, "shim.S finds it by its head");
 static_assert(SHIM_HEAD_AT(SHIM_MAILBOXES - 1) == SHIM_HEADS, "shim.S ends its search there");

@@ -389,7 +389,22 @@ task_known:
   mov %rsi, SHIM_BOXES + SHIM_BOX_START_TIME(%rdx)
   pop %rsi
 raise: /* x86 keeps stores in order */
-  mov %rcx, SHIM_BOXES + SHIM_BOX_CLAIM(%rdx)
+  push %rsi
+  mov %rcx, %rax
+  mov $SHIM_SEALED_BOX_WORDS, %esi
+seal_box:
+  rol $SHIM_SEAL_TURN, %rax
+  add SHIM_BOXES - 8(%rdx,%rsi,8), %rax
+  dec %esi
+  jnz seal_box
+  mov $SHIM_SEALED_HEAD_WORDS, %esi
+seal_head:
+  rol $SHIM_SEAL_TURN, %rax
+  add SHIM_HEAD_ADDRESS - 8(%rbx,%rsi,8), %rax
+  dec %esi
+  jnz seal_head
+  pop %rsi
+  mov %rax, SHIM_BOXES + SHIM_BOX_SEAL(%rdx)
   movb $SHIM_RAISED, (%rbx)
 
   /* The doorbell: whoever runs this vCPU may answer before the next instruction. If nobody does, a

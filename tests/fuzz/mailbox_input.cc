@@ -10,6 +10,7 @@
 #include "tests/fuzz/host_input.h"
 #include "tests/fuzz/script.h"
 #include "vmm/base/check.h"
+#include "vmm/shim/mailbox_claims.h"
 #include "vmm/shim/plain_region_for_tests.h"
 
 namespace ringside::fuzz {
@@ -59,7 +60,12 @@ class SharedData final : public TrapSink {
     put(at + SHIM_HEAD_ADDRESS, address.raw());
     put(at + SHIM_HEAD_PERCPU, 0xffff'8880'0000'0000 + mailbox * 0x1000);
     const Word claim = (head / SHIM_CLAIM + 1) * SHIM_CLAIM;
-    put(SHIM_BOX_AT(mailbox % SHIM_MAILBOXES) + SHIM_BOX_CLAIM, claim);
+    const std::size_t box_at = SHIM_BOX_AT(mailbox % SHIM_MAILBOXES);
+    shim_head sealed{};
+    shim_box box{};
+    std::memcpy(&sealed, bytes_.data() + at, sizeof sealed);
+    std::memcpy(&box, bytes_.data() + box_at, sizeof box);
+    put(box_at + SHIM_BOX_SEAL, seal_of(sealed, box, claim));
     put(at, claim | SHIM_RAISED);
   }
   /// Takes the guest's next step, as the script says it.

@@ -116,6 +116,17 @@ class Counts(Case):
         self.assertEqual(outcome.stdout.split()[-6:],
                          ["sixth", str(5 * CALLS), "seventh", str(6 * CALLS), "eighth", str(-sum(range(CALLS)))])
 
+    def test_of_values_of_traps_that_wait(self):
+        """Of four threads: a copy of a mailbox that mixes two traps would be a value off."""
+        outcome, said = self.trace(
+            Calling(self.machine, threads=4),
+            'pidPID:a.out:adds:return { @left = sum(uregs[R_RAX]); @lefts = count(); } '
+            'pidPID:a.out:pushes:entry { @in = sum(uregs[R_RDI]); } END { printa("left %@d\\n", @left); '
+            'printa("lefts %@d\\n", @lefts); printa("in %@d\\n", @in); }')
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout), {
+            "left": 4 * sum(n + 3 + n + 1 for n in range(CALLS)), "lefts": said["adds"], "in": 4 * sum(range(CALLS))})
+
     def test_of_each_instruction(self):
         calling = Calling(self.machine)
         listed = self.machine.run(f"pid{calling.pid}:a.out:pushes:", ["-l"])

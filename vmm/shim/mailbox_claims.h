@@ -5,9 +5,12 @@
 // quiescent().
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "guest-shim/mailbox_abi.h"
 #include "vmm/shim/shim_presence.h"
@@ -23,6 +26,19 @@ inline std::uint8_t state_of(std::uint64_t head) {
 
 inline std::uint64_t claim_of(std::uint64_t head) {
   return head & ~std::uint64_t{SHIM_CLAIM - 1};
+}
+
+/// The seal of a trap's box (struct shim_box); `claim` without the state.
+inline std::uint64_t seal_of(const shim_head& head, const shim_box& box, std::uint64_t claim) {
+  std::array<std::uint64_t, SHIM_SEALED_BOX_WORDS> of_box{};
+  std::array<std::uint64_t, SHIM_SEALED_HEAD_WORDS> of_head{};
+  std::memcpy(of_box.data(), &box, sizeof of_box);
+  std::memcpy(of_head.data(), &head.address, sizeof of_head);
+  std::uint64_t seal = claim;
+  const auto add = [&seal](std::uint64_t word) { seal = std::rotl(seal, SHIM_SEAL_TURN) + word; };
+  std::for_each(of_box.rbegin(), of_box.rend(), add);
+  std::for_each(of_head.rbegin(), of_head.rend(), add);
+  return seal;
 }
 
 /// Claims of a mailbox count up, and wrap. A guest that lets them go back waits in vain.

@@ -91,9 +91,8 @@ bool MailboxPoller::is_any_raised(const Pass& pass) {
   return any;
 }
 
-/// A trap that waits since before the copies were made has written its box before, and its vCPU
-/// still stands there. Of one that has begun meanwhile the box may have been copied before the
-/// head.
+/// Of a trap that has begun while its mailbox was copied, parts may have been copied before they
+/// were written. All that is read ahead is copied behind the heads, while its vCPU stands there.
 unsigned MailboxPoller::serve_looked_at(const TrapHandlers& handlers, const Pass& pass,
                                         MailboxCopier& looks) {
   const bool at_risk = control_.may_have_timed_out();
@@ -103,7 +102,7 @@ unsigned MailboxPoller::serve_looked_at(const TrapHandlers& handlers, const Pass
     if (!claims_.wants_answer(i, looks.head(i))) continue;
     looks.reads().begin_firing();
     const MailboxCopy copy = looks.copy(i);
-    if (at_risk || copy.box.claim != claim_of(copy.head.head)) {
+    if (at_risk || copy.box.seal != seal_of(copy.head, copy.box, claim_of(copy.head.head))) {
       looks.reads().drop();
       traps_.serve(i, copy.head.head, handlers);
     } else {

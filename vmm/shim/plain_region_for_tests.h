@@ -135,7 +135,8 @@ class PlainRegion {
     // A host that polls may look at a claim that it copies too late.
     std::atomic_ref(head(i).address).store(address.raw(), std::memory_order_relaxed);
     const std::uint64_t claim = (head(i).head / SHIM_CLAIM + 1) * SHIM_CLAIM;
-    std::atomic_ref(box(i).claim).store(claim, std::memory_order_relaxed);
+    const std::uint64_t seal = seal_of(head(i), box(i), claim);
+    std::atomic_ref(box(i).seal).store(seal, std::memory_order_relaxed);
     std::atomic_ref(head(i).head).store(claim + SHIM_RAISED, std::memory_order_release);
   }
   /// For the thread that raised it.

@@ -66,7 +66,7 @@ class ShimChannel : public testing::TestWithParam<Reach> {
     head(i).tsc = 1000 + i;
     for (unsigned r = 0; r < SHIM_REGISTERS; ++r) box(i).regs[r] = 100 * i + r;
     head(i).segments = std::uint64_t{0x18} << 32 | 0x10;
-    box(i).claim = claim * SHIM_CLAIM;
+    box(i).seal = seal_of(head(i), box(i), claim * SHIM_CLAIM);
     head(i).head = claim * SHIM_CLAIM | SHIM_RAISED;
   }
 

@@ -99,7 +99,7 @@ TEST_P(RegionAlone, AMailboxIsCopiedWithItsHeadBeforeAndAfter) {
   EXPECT_EQ(copy.head.head, head);
   EXPECT_EQ(copy.head.address, 0xffffffff81003000u);
   EXPECT_EQ(copy.box.regs[SHIM_R15], 15u);
-  EXPECT_EQ(copy.box.claim, plain_.box(3).claim);
+  EXPECT_EQ(copy.box.seal, plain_.box(3).seal);
   EXPECT_FALSE(region_.copy_mailbox(3, head + SHIM_CLAIM, copy)) << "another trap's";
 }
 
