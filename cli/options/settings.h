@@ -79,6 +79,7 @@ struct Settings {
   bool print_all_aggregations = false;       // -O
   bool merge_aggregations = false;           // aggmerge: those of several machines are one
   bool raw_user_addresses = false;           // noresolve
+  bool demangle = true;
   bool raw_text = false;                     // rawtext: a terminal gets text as it is
   bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
   // May change at any time.

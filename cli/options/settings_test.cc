@@ -191,8 +191,9 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
     ASSERT_FALSE(done) << name;
     EXPECT_EQ(done.error().code, ErrorCode::Unsupported) << name;
   }
-  for (const char* const ours : {"aggmerge", "bootargs", "channel", "jit", "jumpprobes", "maxrate",
-                                 "maxslow", "pollthreads", "rawtext", "record", "recordfull"}) {
+  for (const char* const ours :
+       {"aggmerge", "bootargs", "channel", "demangle", "jit", "jumpprobes", "maxrate", "maxslow",
+        "pollthreads", "rawtext", "record", "recordfull"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

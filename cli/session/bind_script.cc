@@ -89,8 +89,10 @@ Result<void> bind(const Script& script, const SessionTargets& targets, SessionTa
   }
   using Names = providers::Target::ProcessNames;
   const dif::EngineOptions options = TRY(fitted_buffers(targets, entry, program, settings));
-  entry.target->bind(std::move(verified), options,
-                     settings.raw_user_addresses ? Names::Raw : Names::LookedUp, std::move(share));
+  const Names names = settings.raw_user_addresses ? Names::Raw
+                      : settings.demangle         ? Names::Demangled
+                                                  : Names::AsInFile;
+  entry.target->bind(std::move(verified), options, names, std::move(share));
   const std::string& refusal = entry.target->engine().jit_refusal();
   if (!refusal.empty() && !settings.quiet) {
     targets.print_line(entry, fmt::format("programs are interpreted, which takes longer: {}; -x "

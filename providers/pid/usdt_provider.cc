@@ -59,17 +59,6 @@ std::string dashed(std::string_view name) {
   return made;
 }
 
-/// The function that the byte lies in; null: no symbol says.
-const FileFunction* function_at(const FileFunctions& functions, std::uint64_t offset) {
-  const auto all = functions.all();
-  auto after = std::ranges::upper_bound(all, offset, {}, &FileFunction::offset);
-  while (after != all.begin()) {
-    --after;
-    if (after->size == 0 || offset - after->offset < after->size) return &*after;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 UsdtProvider::UsdtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
@@ -137,7 +126,7 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
       wanted.empty() ? nullptr : table().functions_of(module.inode);
   if (functions == nullptr) return entries;
   for (const StaticProbe& each : wanted) {
-    const FileFunction* const function = function_at(*functions, each.offset);
+    const FileFunction* const function = functions->at(each.offset);
     const std::string in = function == nullptr ? "" : std::string(function->name);
     if (!dif::field_matches(pattern.names.function, in)) continue;
     const std::string number = pattern.process == 0 ? "*" : std::to_string(pattern.process);

@@ -37,8 +37,11 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   CHECK(engine_ == nullptr);
   engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count(),
                                           std::move(share));
-  if (traced_.kernel && names == ProcessNames::LookedUp) {
-    user_names_ = guest_linux::UserNames::create(traced_.machine->memory(), *traced_.kernel);
+  if (traced_.kernel && names != ProcessNames::Raw) {
+    using Form = guest_linux::UserNames::Form;
+    user_names_ = guest_linux::UserNames::create(
+        traced_.machine->memory(), *traced_.kernel,
+        names == ProcessNames::Demangled ? Form::Demangled : Form::AsInFile);
   }
 }
 

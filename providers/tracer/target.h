@@ -35,7 +35,7 @@ struct TracedMachine {
 
 class Target {
  public:
-  enum class ProcessNames : std::uint8_t { LookedUp, Raw };
+  enum class ProcessNames : std::uint8_t { Raw, AsInFile, Demangled };
 
   /// Takes machine and kernel when it succeeds; the tracer over them is the target's, too. `held`
   /// and `saved` of the options are set from `traced`. Unsupported when the machine has no such

@@ -260,7 +260,8 @@ TYPED_TEST(LiveKernel, DynamicSymbolsLieWhereTheProgramHasThem) {
       "dynamic 1 1000 >/tmp/place 2>&1 & until grep -qs read /tmp/place; do usleep 10000; done; "
       "echo $!; cat /tmp/place");
   const auto pid = static_cast<std::uint64_t>(std::stoi(said));
-  auto names = guest_linux::UserNames::create(this->guest->machine().memory(), this->kernel());
+  auto names = guest_linux::UserNames::create(this->guest->machine().memory(), this->kernel(),
+                                              guest_linux::UserNames::Form::AsInFile);
   ASSERT_TRUE(names);
 
   const auto began = Clock::now();

@@ -81,6 +81,14 @@ std::uint64_t end_of_filler(const Text& text, std::uint64_t begin) {
   return at == end ? end : begin;
 }
 
+/// Where two sections meet, the linker leaves zeros between them, up to the alignment of the
+/// second.
+bool are_zeros(const Text& text, std::uint64_t begin, std::uint64_t end) {
+  if (end - begin >= kTextAlignment || end > text.end()) return false;
+  return std::ranges::all_of(text.from(begin).first(end - begin),
+                             [](std::byte each) { return each == std::byte{0}; });
+}
+
 }  // namespace
 
 Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFunctions& functions,
@@ -117,7 +125,8 @@ Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFun
       rooms.push_back({static_cast<std::uint16_t>(from - page_begin),
                        static_cast<std::uint16_t>(to - page_begin)});
     }
-    at = until;
+    const bool is_gap = until == at && next != behind && are_zeros(text, at, next->offset);
+    at = is_gap ? next->offset : until;
   }
   return rooms;
 }

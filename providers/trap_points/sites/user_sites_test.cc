@@ -90,6 +90,15 @@ TEST_F(UserSites, NothingIsBelievedWhereDecodingMissesASymbol) {
   EXPECT_FALSE(room());
 }
 
+TEST_F(UserSites, ZerosBetweenTwoSectionsAreNeitherCodeNorRoom) {
+  function("last", 0, 3), function("_fini", 4, 13);
+  put(0, {0x31, 0xc0, 0xc3, 0x00});  // xor; ret; the gap
+  put(4, {0x48, 0x83, 0xec, 0x08, 0x48, 0x83, 0xc4, 0x08, 0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->empty());
+}
+
 TEST_F(UserSites, NothingIsKnownOfAPageThatIsNotInMemory) {
   function("first", 0, 0x1800), function("next", 0x1800, 1);
   file_.forget_page(kText + 0x1000);

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace ringside::guest_linux {
 namespace {
@@ -70,6 +71,30 @@ bool FileFunctions::read_table(const FilePages& file, const FileElf& elf, const 
   }
   std::ranges::stable_sort(functions_, {}, &FileFunction::offset);
   return !functions_.empty();
+}
+
+namespace {
+
+std::pair<std::size_t, std::size_t> rank_of(const FileFunction& function) {
+  const std::size_t underscores = function.name.find_first_not_of('_');
+  return {std::min(underscores, function.name.size()), function.name.size()};
+}
+
+}  // namespace
+
+/// Functions do not lie in each other, but for parts that have symbols of their own: so the last
+/// ones that begin before the byte are looked at, a few.
+const FileFunction* FileFunctions::at(std::uint64_t offset) const {
+  constexpr unsigned kMostLookedAt = 64;
+  const FileFunction* best = nullptr;
+  auto after = std::ranges::upper_bound(functions_, offset, {}, &FileFunction::offset);
+  for (unsigned n = 0; n < kMostLookedAt && after != functions_.begin(); ++n) {
+    const FileFunction& one = *--after;
+    if (best != nullptr && one.offset != best->offset) break;
+    if (one.size != 0 && offset - one.offset >= one.size) continue;
+    if (best == nullptr || rank_of(one) < rank_of(*best)) best = &one;
+  }
+  return best;
 }
 
 bool FileFunctions::is_text(std::uint64_t offset) const {

@@ -38,6 +38,11 @@ class FileFunctions {
   bool is_whole() const { return is_whole_; }
   /// By offset; of several at one offset each.
   std::span<const FileFunction> all() const { return functions_; }
+  /// The function that has this byte, by its best name (a function's plain name before names that
+  /// begin with underscores, then the shorter one); null: no symbol says.
+  const FileFunction* at(std::uint64_t offset) const;
+  /// Bytes that it takes.
+  std::size_t bytes() const { return functions_.size() * sizeof(FileFunction) + names_.size(); }
   /// Whether Go's compiler made it: its runtime wants to know each address at which a signal may
   /// find a thread (section .gopclntab).
   bool is_of_go() const { return is_of_go_; }

@@ -55,7 +55,7 @@ struct PageCacheLayout {
 /// the file within the same tick of the guest's clock.
 struct FileIdentity {
   std::uint64_t inode = 0, number = 0, size = 0, changed = 0, changed_part = 0;
-  bool operator==(const FileIdentity&) const = default;
+  auto operator<=>(const FileIdentity&) const = default;
 };
 
 /// The pages of one file. It keeps references, the addresses that it was made with, and where the

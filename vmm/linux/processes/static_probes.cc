@@ -121,9 +121,9 @@ std::string with_distances(std::string_view arguments, std::uint64_t nop,
   return made;
 }
 
-/// `base`: where .stapsdt.base is; it was elsewhere if the file was linked anew (prelink).
+/// `base`: .stapsdt.base, which was elsewhere if the file was linked anew (prelink); null: none.
 std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
-                                    std::optional<std::uint64_t> base, ProbeVariables& variables) {
+                                    const Elf64_Shdr* base, ProbeVariables& variables) {
   if (note.size() < sizeof(ProbeAddresses)) return std::nullopt;
   ProbeAddresses at{};
   std::memcpy(&at, note.data(), sizeof at);
@@ -132,7 +132,7 @@ std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
   if (!arguments || !is_probe_name(*provider) || !is_probe_name(*name) || !prints(*arguments)) {
     return std::nullopt;
   }
-  const std::uint64_t moved = base ? *base - at.base : 0;
+  const std::uint64_t moved = base != nullptr ? base->sh_addr - at.base : 0;
   const auto offset = elf.offset_of(at.nop + moved, PF_X);
   if (!offset) return std::nullopt;
   StaticProbe probe{std::string(*provider),
@@ -152,8 +152,7 @@ std::vector<StaticProbe> read_static_probes(const FilePages& file, const FileElf
   std::vector<StaticProbe> found;
   const Elf64_Shdr* const section = elf.section(".note.stapsdt");
   if (section == nullptr) return found;
-  const Elf64_Shdr* const base_section = elf.section(".stapsdt.base");
-  const auto base = base_section != nullptr ? std::optional(base_section->sh_addr) : std::nullopt;
+  const Elf64_Shdr* const base = elf.section(".stapsdt.base");
   const auto bytes =
       read_all<char>(file, section->sh_offset, std::min(section->sh_size, kMostNoteBytes));
   std::string_view rest(bytes.data(), bytes.size());

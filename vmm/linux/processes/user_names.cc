@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "vmm/linux/processes/demangle.h"
+#include "vmm/linux/processes/page_cache.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
@@ -20,7 +22,8 @@ constexpr int kSoonerWhenUnknown = 100;
 
 }  // namespace
 
-std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Kernel& kernel) {
+std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Kernel& kernel,
+                                             Form form) {
   const auto layout = ProcessLayout::from(kernel.types());
   const Symbol* init_task = kernel.symbols().find("init_task", "vmlinux");
   if (!layout || init_task == nullptr) return nullptr;
@@ -35,8 +38,20 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
     table.root = at->address;
     return std::make_unique<vmm::PageTableReader>(memory, table);
   };
+  if (const auto cache = PageCacheLayout::from(kernel.types(), kernel.symbols())) {
+    access.identity = [&memory, &kernel, cache](GuestVirt file) {
+      const vmm::PageTableReader reader(memory, kernel.table_in(memory));
+      const auto pages = FilePages::of_file(memory, reader, *cache, file);
+      return pages ? std::optional(pages->identity()) : std::nullopt;
+    };
+    access.functions = [&memory, &kernel, cache](GuestVirt file) {
+      const vmm::PageTableReader reader(memory, kernel.table_in(memory));
+      const auto pages = FilePages::of_file(memory, reader, *cache, file);
+      return pages ? FileFunctions::read(*pages) : FileFunctions();
+    };
+  }
   return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
-                                     kMaxTableBytes);
+                                     kMaxTableBytes, form);
 }
 
 std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
@@ -51,12 +66,26 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
     module = find(pid, address);
   }
   if (module == nullptr) return fmt::format("0x{:x}", address.raw());
-  const auto found = module->symbols != nullptr
-                         ? module->symbols->at(address.offset_from(module->begin))
-                         : std::nullopt;
+  const auto found = symbol_at(*module, address);
   if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
-  if (found->offset == 0) return fmt::format("{}`{}", module->name, found->name);
-  return fmt::format("{}`{}+0x{:x}", module->name, found->name, found->offset);
+  const std::string name =
+      form_ == Form::Demangled ? demangle(found->name) : std::string(found->name);
+  if (found->offset == 0) return fmt::format("{}`{}", module->name, name);
+  return fmt::format("{}`{}+0x{:x}", module->name, name, found->offset);
+}
+
+std::optional<UserNames::Named> UserNames::symbol_at(const Module& module, GuestVirt address) {
+  const auto above = std::ranges::upper_bound(module.parts, address, {}, &Module::Part::begin);
+  if (module.functions != nullptr && above != module.parts.begin()) {
+    const Module::Part& part = *std::prev(above);
+    const std::uint64_t offset = part.offset + address.offset_from(part.begin);
+    const FileFunction* const function =
+        module.functions->is_text(offset) ? module.functions->at(offset) : nullptr;
+    if (function != nullptr) return Named{function->name, offset - function->offset};
+  }
+  if (module.symbols == nullptr) return std::nullopt;
+  const auto found = module.symbols->at(address.offset_from(module.begin));
+  return found ? std::optional(Named{found->name, found->offset}) : std::nullopt;
 }
 
 const UserNames::Module* UserNames::find(std::uint64_t pid, GuestVirt address) const {
@@ -86,6 +115,7 @@ void UserNames::look_at(std::uint64_t pid) {
   if (table_bytes_ > most_bytes_) {
     processes_.clear();
     tables_.clear();
+    files_.clear();
     table_bytes_ = 0;
   }
   const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);
@@ -112,22 +142,41 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
   std::size_t budget = most_bytes_ / kLooksToFill;
   for (std::size_t n = 0; n < mappings.size() && modules.size() < kMostFiles;) {
     const FileMapping& first = mappings[n];
-    Module module{file_name(kernel, layout_, first.file), first.begin, first.end, nullptr};
+    Module module{file_name(kernel, layout_, first.file), first.begin, first.end};
+    module.parts.push_back({first.begin, first.offset});
     std::optional<UserElf> elf;
     if (first.offset == 0 && process != nullptr) elf = UserElf::read(*process, first.begin);
     const GuestVirt image_end = first.begin.checked_add(elf ? elf->size : 0).value_or(first.begin);
     while (++n < mappings.size() && mappings[n].file == first.file &&
            (mappings[n].offset > mappings[n - 1].offset || mappings[n].begin < image_end)) {
       module.end = mappings[n].end;
+      module.parts.push_back({mappings[n].begin, mappings[n].offset});
     }
     // The image's last part, .bss, is of no file.
     if (module.end < image_end) {
       module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
     }
+    if (elf) module.functions = functions_of(first.file, budget);
     if (elf) module.symbols = symbols_of(*process, *elf, budget);
     if (!module.name.empty()) modules.push_back(std::move(module));
   }
   return modules;
+}
+
+/// Null where files cannot be read.
+const FileFunctions* UserNames::functions_of(GuestVirt file, std::size_t& budget) {
+  const auto identity = access_.identity ? access_.identity(file) : std::nullopt;
+  if (!identity) return nullptr;
+  FileFunctions& best = files_[*identity];
+  if (best.is_whole() || budget == 0) return &best;
+  FileFunctions found = access_.functions(file);
+  budget -= std::min(budget, found.bytes());
+  // Its tables may have been in memory earlier, and no longer.
+  if (found.all().size() > best.all().size() || found.is_whole()) {
+    table_bytes_ += found.bytes() - best.bytes();
+    best = std::move(found);
+  }
+  return &best;
 }
 
 const DynamicSymbols* UserNames::symbols_of(const GuestReader& process, const UserElf& elf,

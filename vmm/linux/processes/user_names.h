@@ -1,5 +1,6 @@
 // Names of code and data in the guest's processes, "module`symbol+0x10": the file that a process
-// has mapped at an address (processes.h), and the dynamic symbol of that file (user_elf.h). The
+// has mapped at an address (processes.h), and a function of that file by the kernel's page cache
+// (file_functions.h), or a dynamic symbol by the process's own memory (user_elf.h). The
 // guest runs meanwhile and processes end, so the last look at each process is kept. The number of
 // processes and the bytes of symbols are bounded; tables of the same file are shared.
 // Used by the consumer when it prints. Threads: one.
@@ -18,6 +19,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/guest_memory.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/processes.h"
 #include "vmm/linux/processes/user_elf.h"
 
@@ -30,18 +32,25 @@ class UserNames {
   struct Access {
     std::function<std::unique_ptr<GuestReader>()> kernel;
     std::function<std::unique_ptr<GuestReader>(GuestVirt page_table)> process;
+    /// Of an open file, at its struct file: which content it is, and its functions. Null: files
+    /// cannot be read.
+    std::function<std::optional<FileIdentity>(GuestVirt file)> identity{};
+    std::function<FileFunctions(GuestVirt file)> functions{};
   };
+  enum class Form : std::uint8_t { AsInFile, Demangled };
   using Clock = std::chrono::steady_clock;
 
   /// Null where the kernel's types or symbols do not describe its processes. Both must outlive the
   /// result.
-  static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel);
+  static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel,
+                                           Form form);
   /// A look at a process is valid for `fresh`; for an address in no known file, for a hundredth of
   /// that. `most_bytes` limits the bytes of all symbols. One look reads at most a fourth of it. If
   /// all looks exceed it, the next one forgets all processes.
   UserNames(Access access, const ProcessLayout& layout, GuestVirt init_task, Clock::duration fresh,
-            std::size_t most_bytes)
-      : access_(std::move(access)),
+            std::size_t most_bytes, Form form = Form::AsInFile)
+      : form_(form),
+        access_(std::move(access)),
         layout_(layout),
         init_task_(init_task),
         fresh_(fresh),
@@ -57,7 +66,17 @@ class UserNames {
   struct Module {
     std::string name;
     GuestVirt begin, end;
-    const DynamicSymbols* symbols = nullptr;  // in tables_
+    const DynamicSymbols* symbols = nullptr;   // in tables_
+    const FileFunctions* functions = nullptr;  // in files_
+    struct Part {
+      GuestVirt begin;
+      std::uint64_t offset = 0;  // in the file
+    };
+    std::vector<Part> parts{};  // as it is mapped, by address
+  };
+  struct Named {
+    std::string_view name;
+    std::uint64_t offset = 0;  // into it
   };
   /// One program that a process ran: an exec() begins another.
   struct Program {
@@ -73,9 +92,12 @@ class UserNames {
   /// Takes the bytes that it reads from `budget`.
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);
+  const FileFunctions* functions_of(GuestVirt file, std::size_t& budget);
+  static std::optional<Named> symbol_at(const Module& module, GuestVirt address);
   Process& process(std::uint64_t pid);
   const Module* find(std::uint64_t pid, GuestVirt address) const;
 
+  const Form form_;
   const Access access_;
   const ProcessLayout layout_;
   const GuestVirt init_task_;
@@ -83,7 +105,8 @@ class UserNames {
   const std::size_t most_bytes_;
   std::unordered_map<std::uint64_t, Process> processes_;
   std::map<std::string, DynamicSymbols> tables_;  // by an image's first page
-  std::size_t table_bytes_ = 0;
+  std::map<FileIdentity, FileFunctions> files_;
+  std::size_t table_bytes_ = 0;  // of both
 };
 
 }  // namespace ringside::guest_linux

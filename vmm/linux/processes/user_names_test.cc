@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "vmm/linux/discovery/file_kernel.h"
+#include "vmm/linux/processes/elf_file_for_tests.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
 #include "vmm/linux/text/small_elf_for_tests.h"
 
@@ -34,6 +35,9 @@ class UserNamesOf : public testing::Test {
                               {kLibrary + 0x8000, kLibrary + 0x9000, 0, lib}});
   }
   UserNames names(UserNames::Clock::duration fresh = {}, std::size_t most_bytes = 1 << 20) {
+    return {access(), fakes::process_layout(), GuestVirt(fakes::kInitTask), fresh, most_bytes};
+  }
+  UserNames::Access access() {
     UserNames::Access access;
     access.kernel = [this] { return std::make_unique<Through>(kernel_); };
     access.process = [this](GuestVirt root) -> std::unique_ptr<GuestReader> {
@@ -42,8 +46,7 @@ class UserNamesOf : public testing::Test {
       ++opened_;
       return std::make_unique<Through>(found->second);
     };
-    return {std::move(access), fakes::process_layout(), GuestVirt(fakes::kInitTask), fresh,
-            most_bytes};
+    return access;
   }
   void end_process() { kernel_.put(task_ + 0x28, std::uint64_t{0}); }
 
@@ -65,6 +68,33 @@ class UserNamesOf : public testing::Test {
   std::uint64_t task_ = 0;
   int opened_ = 0;
 };
+
+TEST_F(UserNamesOf, FunctionsAreThoseOfTheFileWhereItIsInMemory) {
+  fakes::ElfFile file(0x1000, 0x1000);
+  file.add_function("__alias", 0x1010, 0x10);
+  file.add_function("_ZN4wars5fightEi", 0x1010, 0x10);
+  file.add_function("alone", 0x1040, 0);
+  unsigned reads = 0;
+  const auto named = [&](UserNames::Form form, std::uint64_t offset) {
+    UserNames::Access by = access();
+    by.identity = [](GuestVirt) { return FileIdentity{.inode = 1}; };
+    by.functions = [&](GuestVirt) {
+      ++reads;
+      return file.functions();
+    };
+    UserNames user(std::move(by), fakes::process_layout(), GuestVirt(fakes::kInitTask), {}, 1 << 20,
+                   form);
+    (void)user.describe(7, GuestVirt(kLibrary + offset));
+    return user.describe(7, GuestVirt(kLibrary + offset));
+  };
+  using Form = UserNames::Form;
+  EXPECT_EQ(named(Form::AsInFile, 0x1018), "lib.so`_ZN4wars5fightEi+0x8") << "fewer underscores";
+  EXPECT_EQ(reads, 1u) << "for the program and the library, which have one content here";
+  EXPECT_EQ(named(Form::Demangled, 0x1018), "lib.so`wars::fight(int)+0x8");
+  EXPECT_EQ(named(Form::AsInFile, 0x1020), "lib.so`0x7f0000001020") << "behind it";
+  EXPECT_EQ(named(Form::AsInFile, 0x1050), "lib.so`alone+0x10") << "its size is not known";
+  EXPECT_EQ(named(Form::AsInFile, 0x100), "lib.so`read") << "by the process's own memory";
+}
 
 TEST_F(UserNamesOf, AddressesAreNamedAsFarAsTheyAreKnown) {
   UserNames user = names();
@@ -201,7 +231,7 @@ TEST(UserNamesAtBoot, FollowAsManyLevelsOfPageTablesAsTheKernelHasByNow) {
   ASSERT_TRUE(entry(0x2000, (kRoot + 0x3000) | 3));
   ASSERT_TRUE(entry(0x3000, kStructures | 0x83));
 
-  const auto names = UserNames::create(memory, **kernel);
+  const auto names = UserNames::create(memory, **kernel, UserNames::Form::AsInFile);
 
   ASSERT_TRUE(names);
   EXPECT_EQ(names->describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`0x7f0000000100");
