@@ -18,6 +18,7 @@ import disks
 import ringside
 from made_images import Archive, initrd_with, static_program
 from test_attach_qmp import Machine, end
+from test_user_examples import SCRIPTS
 
 FOLDER = ringside.ROOT / "examples"
 # Its process has another name than those that the shell makes on the way.
@@ -334,7 +335,7 @@ class Examples(unittest.TestCase):
 
     def test_each_has_a_test_a_header_and_a_sample(self):
         names = {path.stem for path in FOLDER.glob("*.d")}
-        self.assertEqual(names, set(EXAMPLES))
+        self.assertEqual(names, {*EXAMPLES, *SCRIPTS})
         for name in names:
             text = (FOLDER / f"{name}.d").read_text()
             self.assertRegex(text, rf"^#!/usr/bin/env -S ringside -s\n/\*\n \* {name}\.d - .*\.\n \*\n"
