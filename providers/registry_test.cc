@@ -193,7 +193,7 @@ class Far final : public Switches {
 TEST(Registry, AProviderForTheRestIsAskedForWhatNoOtherMayMatch) {
   HostProviders host;
   host.registry.add(std::make_unique<Far>());
-  EXPECT_EQ(host.matching({"postgresql*", "", "", ""}).size(), 2u);
+  EXPECT_EQ(host.matching({"postgresql*", "", "", ""}).size(), 3u);
   EXPECT_EQ(host.matching({"dtr*", "", "", ""}).size(), 3u) << "dtrace's alone";
   EXPECT_EQ(host.matching({"", "", "", "BEGIN"}).size(), 1u);
 }

@@ -24,6 +24,7 @@ constexpr dif::ProviderAttributes kUsdtAttributes{
     .arguments = {Unstable, Unstable, Common},
 };
 
+constexpr std::string_view kUsdtName = "usdt";  // of no probe
 constexpr std::size_t kMostListed = 16;
 
 bool is_digit(char c) {
@@ -63,7 +64,7 @@ std::string dashed(std::string_view name) {
 
 UsdtProvider::UsdtProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
                            UserPointTable& table, ProbePoints& points)
-    : ProcessProvider("usdt", kUsdtAttributes, memory, kernel, table, points) {}
+    : ProcessProvider(kUsdtName, kUsdtAttributes, memory, kernel, table, points) {}
 
 bool UsdtProvider::may_match(std::string_view pattern) const {
   return !asked_by(pattern).empty();

@@ -44,10 +44,11 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
       const auto pages = FilePages::of_file(memory, reader, *cache, file);
       return pages ? std::optional(pages->identity()) : std::nullopt;
     };
-    access.functions = [&memory, &kernel, cache](GuestVirt file) {
+    access.functions = [&memory, &kernel, cache](GuestVirt file, const FileIdentity& content) {
       const vmm::PageTableReader reader(memory, kernel.table_in(memory));
       const auto pages = FilePages::of_file(memory, reader, *cache, file);
-      return pages ? FileFunctions::read(*pages) : FileFunctions();
+      const bool is_it = pages && pages->identity() == content;
+      return is_it ? FileFunctions::read(*pages) : FileFunctions();
     };
   }
   return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
@@ -129,6 +130,9 @@ void UserNames::look_at(std::uint64_t pid) {
   auto& programs = known.programs;
   if (programs.empty() || programs.back().mm != memory->mm) programs.push_back({memory->mm, {}});
   if (programs.size() > kMaxPrograms) programs.erase(programs.begin());
+  // The kernel's page cache has the files' own tables, whether the process still lives or not.
+  std::size_t budget = most_bytes_ / kLooksToFill;
+  for (Module& module : modules) module.functions = functions_of(module, budget);
   programs.back().modules = std::move(modules);
 }
 
@@ -156,7 +160,8 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
     if (module.end < image_end) {
       module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
     }
-    if (elf) module.functions = functions_of(first.file, budget);
+    module.file = first.file;
+    if (elf && access_.identity) module.content = access_.identity(first.file);
     if (elf) module.symbols = symbols_of(*process, *elf, budget);
     if (!module.name.empty()) modules.push_back(std::move(module));
   }
@@ -164,12 +169,11 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
 }
 
 /// Null where files cannot be read.
-const FileFunctions* UserNames::functions_of(GuestVirt file, std::size_t& budget) {
-  const auto identity = access_.identity ? access_.identity(file) : std::nullopt;
-  if (!identity) return nullptr;
-  FileFunctions& best = files_[*identity];
+const FileFunctions* UserNames::functions_of(const Module& module, std::size_t& budget) {
+  if (!module.content) return nullptr;
+  FileFunctions& best = files_[*module.content];
   if (best.is_whole() || budget == 0) return &best;
-  FileFunctions found = access_.functions(file);
+  FileFunctions found = access_.functions(module.file, *module.content);
   budget -= std::min(budget, found.bytes());
   // Its tables may have been in memory earlier, and no longer.
   if (found.all().size() > best.all().size() || found.is_whole()) {

@@ -32,10 +32,10 @@ class UserNames {
   struct Access {
     std::function<std::unique_ptr<GuestReader>()> kernel;
     std::function<std::unique_ptr<GuestReader>(GuestVirt page_table)> process;
-    /// Of an open file, at its struct file: which content it is, and its functions. Null: files
-    /// cannot be read.
+    /// Of an open file, at its struct file: which content it is, and, while it is that one, its
+    /// functions. Null: files cannot be read.
     std::function<std::optional<FileIdentity>(GuestVirt file)> identity{};
-    std::function<FileFunctions(GuestVirt file)> functions{};
+    std::function<FileFunctions(GuestVirt file, const FileIdentity& content)> functions{};
   };
   enum class Form : std::uint8_t { AsInFile, Demangled };
   using Clock = std::chrono::steady_clock;
@@ -68,6 +68,8 @@ class UserNames {
     GuestVirt begin, end;
     const DynamicSymbols* symbols = nullptr;   // in tables_
     const FileFunctions* functions = nullptr;  // in files_
+    GuestVirt file{};                          // its struct file
+    std::optional<FileIdentity> content{};     // of the file
     struct Part {
       GuestVirt begin;
       std::uint64_t offset = 0;  // in the file
@@ -92,7 +94,7 @@ class UserNames {
   /// Takes the bytes that it reads from `budget`.
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);
-  const FileFunctions* functions_of(GuestVirt file, std::size_t& budget);
+  const FileFunctions* functions_of(const Module& module, std::size_t& budget);
   static std::optional<Named> symbol_at(const Module& module, GuestVirt address);
   Process& process(std::uint64_t pid);
   const Module* find(std::uint64_t pid, GuestVirt address) const;

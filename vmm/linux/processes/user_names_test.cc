@@ -78,7 +78,8 @@ TEST_F(UserNamesOf, FunctionsAreThoseOfTheFileWhereItIsInMemory) {
   const auto named = [&](UserNames::Form form, std::uint64_t offset) {
     UserNames::Access by = access();
     by.identity = [](GuestVirt) { return FileIdentity{.inode = 1}; };
-    by.functions = [&](GuestVirt) {
+    by.functions = [&](GuestVirt, const FileIdentity& content) {
+      EXPECT_EQ(content.inode, 1u);
       ++reads;
       return file.functions();
     };
