@@ -55,6 +55,10 @@ Inputs process_inputs();
 std::size_t read_user_elf(std::span<const std::byte> input);
 Inputs user_elf_inputs();
 
+/// A file that the kernel has in memory: functions and static probes.
+std::size_t read_user_file(std::span<const std::byte> input);
+Inputs user_file_inputs();
+
 /// A thread, its process's mappings and files, and their unwind tables: its stack is walked.
 std::size_t walk_user_stack(std::span<const std::byte> input);
 Inputs user_stack_inputs();
