@@ -10,12 +10,12 @@ import tempfile
 import unittest
 
 import ringside
-from made_images import Archive, dynamic_program, initrd_with
+from made_images import Archive, add_libraries, dynamic_program, initrd_with
 from test_attach_qmp import Machine, end
 
 FOLDER = ringside.ROOT / "examples"
-SCRIPTS = ("bashreadline", "gethostlatency", "sslplain", "ucalls", "uflow", "ufunclatency", "uleaks", "ulockwaits",
-           "umalloc", "uthreads")
+SCRIPTS = ("bashreadline", "gethostlatency", "pgqueries", "sslplain", "ucalls", "uflow", "ufunclatency", "uleaks",
+           "ulockwaits", "umalloc", "uthreads", "uthrows")
 TIMES = 20  # userwork.c
 MESSAGES = 10
 
@@ -88,6 +88,36 @@ class Guest(unittest.TestCase):
         self.assertEqual(found, {"keeps": (1000 * TIMES, TIMES), "takes": (0, 0),
                                  "clears": ((700 + 30) * TIMES, 2 * TIMES),
                                  "resizes": ((500 + 40) * TIMES, 2 * TIMES)}, text)
+
+
+class StaticProbes(Guest):
+    """Scripts on static probes."""
+
+    @classmethod
+    def add_to(cls, archive):
+        archive.file("bin/postgres", dynamic_program("queries.c"), 0o755)
+        archive.file("bin/throws", dynamic_program("throws.cc"), 0o755)
+        add_libraries(archive, "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1")
+
+    def test_pgqueries(self):
+        text, _ = self.trace_all("pgqueries", "rm -f /tmp/done; postgres 5",
+                                 "touch /tmp/go; while [ ! -e /tmp/done ]; do sleep 0.1; done")
+        found = re.findall(r"^ *(\d+) +(\d+) (select .*)$", text, re.MULTILINE)
+        self.assertEqual(sorted(query for _, _, query in found),
+                         5 * ["select 1"] + 5 * ["select sum(n) from numbers"], text)
+        self.assertGreaterEqual(min(int(us) for _, us, query in found if "sum" in query), 40000, text)
+        for pid in {pid for pid, _, _ in found}:
+            self.assertEqual(sum(distribution(text, f"PID {pid}, us").values()), 2, text)
+
+    def test_uthrows(self):
+        pid = re.search(r"process (\d+)", self.guest("rm -f /tmp/go /tmp/said; throws 100"))[1]
+        with self.machine.trace(None, ["-s", FOLDER / "uthrows.d", "-p", pid]) as running:
+            running.read_until(lambda text: "\n" in text)
+            self.guest("touch /tmp/go; while [ ! -e /tmp/said ]; do sleep 0.1; done")
+            text = self.printed(end(running))
+        self.assertRegex(text, r"\n *throws`fail\(long\)\+0x[0-9a-f]+\n *throws`main[+.]")
+        self.assertEqual(dict(re.findall(r"^(throw|catch|rethrow) +(\d+)$", text, re.MULTILINE)),
+                         {"throw": "100", "catch": "100"})
 
 
 class Processes(Guest):

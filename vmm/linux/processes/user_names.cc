@@ -161,7 +161,8 @@ std::vector<UserNames::Module> UserNames::modules_of(const GuestReader& kernel,
       module.end = n < mappings.size() ? std::min(image_end, mappings[n].begin) : image_end;
     }
     module.file = first.file;
-    if (elf && access_.identity) module.content = access_.identity(first.file);
+    // Though the process itself may have none of it in memory.
+    if (access_.identity) module.content = access_.identity(first.file);
     if (elf) module.symbols = symbols_of(*process, *elf, budget);
     if (!module.name.empty()) modules.push_back(std::move(module));
   }
