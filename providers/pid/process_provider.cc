@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "providers/context/linux_context.h"
+#include "vmm/base/end_order.h"
 #include "vmm/linux/layout.h"
 #include "vmm/page_walk.h"
 
@@ -37,8 +38,7 @@ bool ProcessProvider::Pattern::wants(const Module& module) const {
 }
 
 /// Files that are no ELF files of programs or libraries have no functions.
-void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm,
-                                  std::vector<Module>& modules) const {
+void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const {
   const auto inode_of = [&](GuestVirt file) {
     return GuestVirt(
         guest_linux::load_field<std::uint64_t>(reader, file, *file_inode_).value_or(0));
@@ -47,11 +47,11 @@ void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm,
   const GuestVirt programs = program ? inode_of(GuestVirt(*program)) : GuestVirt(0);
   for (const auto& mapping : guest_linux::list_file_mappings(reader, *layout_, mm)) {
     if (mapping.file.raw() == 0) continue;  // the vdso is of no file
+    if (modules.all.size() == kMostModules || !modules.files.insert(mapping.file).second) continue;
     const GuestVirt inode = inode_of(mapping.file);
-    const bool is_known = std::ranges::find(modules, inode, &Module::inode) != modules.end();
-    if (inode.raw() == 0 || is_known || modules.size() == kMostModules) continue;
+    if (inode.raw() == 0 || !modules.inodes.insert(inode).second) continue;
     const std::string name = guest_linux::file_name(reader, *layout_, mapping.file);
-    if (!name.empty()) modules.push_back({name, inode, inode == programs});
+    if (!name.empty()) modules.all.push_back({name, inode, inode == programs});
   }
 }
 
@@ -63,22 +63,22 @@ std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(
   const auto found =
       guest_linux::find_process(reader, *layout_, init_task_, static_cast<std::uint64_t>(process));
   if (!found) return std::nullopt;
-  std::vector<Module> modules;
+  Modules modules;
   add_modules(reader, found->mm, modules);
-  return modules;
+  return std::move(modules.all);
 }
 
 std::vector<ProcessProvider::Module> ProcessProvider::modules_of_all(
     const GuestReader& reader) const {
-  std::vector<Module> modules;
+  Modules modules;
   (void)guest_linux::walk_processes(
       reader, layout_->task_tasks, init_task_, kMostWalked, [&](GuestVirt task) {
         const auto mm = guest_linux::load_field<std::uint64_t>(reader, task, layout_->task_mm);
         if (mm && *mm != 0) add_modules(reader, GuestVirt(*mm), modules);
-        return true;
+        return end_order() == EndOrder::None;
       });
-  for (Module& each : modules) each.is_program = false;
-  return modules;
+  for (Module& each : modules.all) each.is_program = false;
+  return std::move(modules.all);
 }
 
 Result<void> ProcessProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
@@ -111,7 +111,8 @@ Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
     return {};
   }
   if (pattern.published == nullptr) return {};
-  const std::string name = entry.name.to_string();
+  // Two processes may make one name: lib of 2134, and lib2 of 134.
+  const std::string name = fmt::format("{} {}", entry.process, entry.name.to_string());
   const auto known = numbers_.find(name);
   const auto number =
       known == numbers_.end() ? static_cast<std::uint32_t>(entries_.size()) : known->second;
@@ -183,8 +184,14 @@ Result<void> ProcessProvider::enable(const Probe& probe) {
 std::string ProcessProvider::detail(const Probe& probe) {
   const Entry* const entry = find(probe.id);
   if (entry == nullptr) return {};
+  constexpr std::size_t kMostListed = 16;
   std::string text = "in the file at";
-  for (const Place& place : entry->places) text += fmt::format(" {:#x}", place.at.offset);
+  for (std::size_t n = 0; n < std::min(entry->places.size(), kMostListed); ++n) {
+    text += fmt::format(" {:#x}", entry->places[n].at.offset);
+  }
+  if (entry->places.size() > kMostListed) {
+    text += fmt::format(" and {} more", entry->places.size() - kMostListed);
+  }
   if (!entry->notes.empty()) text += ": " + entry->notes;
   return text;
 }

@@ -87,7 +87,12 @@ class ProcessProvider : public Provider {
   UserPointTable& table() { return table_; }
 
  private:
-  void add_modules(const GuestReader& reader, GuestVirt mm, std::vector<Module>& modules) const;
+  /// Each once, by the files and inodes that were seen.
+  struct Modules {
+    std::vector<Module> all{};
+    std::set<GuestVirt> files{}, inodes{};
+  };
+  void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
   static void add_places(Entry& entry, std::span<const Place> places);
   Entry* find(dif::ProbeId id);

@@ -92,14 +92,16 @@ Result<void> UsdtProvider::look(const dif::ProbeDescription& names, const Troubl
   std::string there;
   for (const std::string& each : others) there += (there.empty() ? "" : ", ") + each;
   if (!any_process) {
-    trouble(names, "the guest has no process of this number with memory of its own");
+    trouble(names,
+            "no provider is called so, and the guest has no process of this number with memory of "
+            "its own");
   } else if (there.empty()) {
     trouble(names,
-            "no static probe (USDT) is in the files that are mapped, as far as their notes "
-            "are in the guest's memory");
+            "no provider is called so, and no static probe (USDT) is in the files that are "
+            "mapped, as far as their notes are in the guest's memory");
   } else {
-    trouble(names, fmt::format("the static probes (USDT) that are mapped have other names; their "
-                               "providers are {}",
+    trouble(names, fmt::format("no provider is called so; the static probes (USDT) that are mapped "
+                               "have the providers {}",
                                there));
   }
   return {};
@@ -126,21 +128,23 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
   const FileFunctions* const functions =
       wanted.empty() ? nullptr : table().functions_of(module.inode);
   if (functions == nullptr) return entries;
+  std::map<std::string, std::size_t> numbers;  // in `entries`, by name
   for (const StaticProbe& each : wanted) {
     const FileFunction* const function = functions->at(each.offset);
     const std::string in = function == nullptr ? "" : std::string(function->name);
     if (!dif::field_matches(pattern.names.function, in)) continue;
     const std::string number = pattern.process == 0 ? "*" : std::to_string(pattern.process);
     const dif::ProbeDescription name{each.provider + number, module.name, in, dashed(each.name)};
-    auto entry = std::ranges::find(entries, name, &Entry::name);
-    if (entry == entries.end()) {
-      entries.push_back({.name = name, .process = pattern.process});
-      entry = entries.end() - 1;
-    }
+    const auto [known, is_new] = numbers.try_emplace(name.to_string(), entries.size());
+    if (is_new) entries.push_back({.name = name, .process = pattern.process});
+    Entry* const entry = &entries[known->second];
+    const FilePlace at{module.inode, each.offset, each.semaphore};
+    if (std::ranges::find(entry->places, at, &Place::at) != entry->places.end()) continue;
     const std::uint64_t distance = function == nullptr ? 0 : each.offset - function->offset;
-    entry->places.push_back({.at = {module.inode, each.offset, each.semaphore},
+    entry->places.push_back({.at = at,
                              .in_function = static_cast<std::uint32_t>(distance),
                              .plan = plan_of(each.arguments)});
+    if (entry->places.size() > kMostListed) continue;
     entry->notes += fmt::format("{}{}", entry->notes.empty() ? "" : "; ",
                                 each.arguments.empty() ? "no arguments" : each.arguments);
   }

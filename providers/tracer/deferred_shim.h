@@ -69,6 +69,9 @@ class DeferredShim final : public vmm::TrapTable {
   Result<GuestVirt> add_user_point(const vmm::UserTrapPoint& point) override {
     return TRY(shim())->add_user_point(point);
   }
+  Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore) override {
+    return TRY(shim())->note_semaphore(name, semaphore);
+  }
   Result<void> enable_user_points(std::span<const GuestVirt> names) override {
     return TRY(shim())->enable_user_points(names);
   }

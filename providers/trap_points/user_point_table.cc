@@ -231,14 +231,22 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
                                       std::optional<std::uint64_t> semaphore) {
   const std::lock_guard lock(lock_);
   Point& point = *TRY(find_point(inode, offset));
+  if (semaphore && point.semaphore && *semaphore != *point.semaphore) {
+    return fail(ErrorCode::Unsupported,
+                "another static probe at the same place has another semaphore");
+  }
+  const bool is_guarded_now = semaphore && !std::exchange(point.semaphore, semaphore);
   if (point.name.raw() == 0) {
     TRY(begin());
-    point.semaphore = semaphore;
     point.name = TRY(shim_->add_user_point(describe(inode, point)));
     names_[point.name] = {inode, offset};
+  } else if (is_guarded_now) {
+    TRY(shim_->note_semaphore(point.name, *semaphore));
   }
-  ++point.users;
-  if (point.semaphore) semaphores_.add_user(inode, *point.semaphore);
+  const bool is_first = point.users++ == 0;
+  if (point.semaphore && (is_first || is_guarded_now)) {
+    semaphores_.add_user(inode, *point.semaphore);
+  }
   return point.name;
 }
 
@@ -327,10 +335,13 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
                                           std::min<std::size_t>(known.size(), point.slot_bytes)));
     taken.before.assign(before.begin(), before.end());
     taken.is_linked = true;
-    if (point.semaphore != 0) semaphores_.take_over(inode, point.semaphore);
     const auto pages = pages_of(kernel, inode);
     const auto frame = pages ? pages->frame(point.page) : std::nullopt;
     taken.is_armed = frame && has_point({&taken, *frame});
+    // Only where the trap point proves that it is the same file.
+    if (!taken.is_armed || point.semaphore == 0) continue;
+    files_[inode].identity = pages->identity();
+    semaphores_.take_over(inode, point.semaphore);
   }
 }
 
@@ -340,7 +351,7 @@ void UserPointTable::release(GuestVirt name) {
   Point& point = files_.at(inode).points.at(offset);
   CHECK(point.users > 0);
   --point.users;
-  if (point.semaphore) semaphores_.release(inode, *point.semaphore);
+  if (point.semaphore && point.users == 0) semaphores_.release(inode, *point.semaphore);
 }
 
 bool UserPointTable::owns(GuestVirt name) const {
@@ -437,9 +448,21 @@ bool UserPointTable::may_write(const GuestReader& kernel, GuestVirt inode,
   return pages && !(has_disk(kernel, inode) && pages->is_unsaved(offset / kTextPage));
 }
 
+/// Of files that are still those that they were when they were looked at.
 UserSemaphores::Find UserPointTable::bytes_finder() const {
   return [this](std::span<const FileRange> ranges, Copies copies) {
-    return find_bytes(machine_.memory(), ranges, copies);
+    const auto kernel = reader();
+    std::map<GuestVirt, bool> is_same;
+    for (const FileRange& range : ranges) {
+      const auto [known, is_new] = is_same.try_emplace(range.inode);
+      if (!is_new) continue;
+      const auto file = files_.find(range.inode);
+      const auto pages = pages_of(kernel, range.inode);
+      known->second = file != files_.end() && pages && pages->identity() == file->second.identity;
+    }
+    auto found = find_bytes(machine_.memory(), ranges, copies);
+    std::erase_if(found, [&](const auto& each) { return !is_same[ranges[each.range].inode]; });
+    return found;
   };
 }
 
@@ -657,7 +680,8 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
   file->second.away_until = away == Away::ForGood
                                 ? Clock::time_point::max()
                                 : std::max(file->second.away_until, Clock::now() + kAway);
-  TRY(semaphores_.step_aside(machine, bytes_finder(), inode, round_down(begin, kTextPage), end));
+  const std::size_t semaphores = TRY(
+      semaphores_.step_aside(machine, bytes_finder(), inode, round_down(begin, kTextPage), end));
   TRY(restore(machine, inode, points, Copies::Left));
   (void)restore_slots(machine, Copies::Left);
   if (!points.empty() && away == Away::ForGood) {
@@ -670,6 +694,11 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
         fmt::format("a process of the guest reads or writes a file with probes: {} "
                     "of them are away for {} s and more",
                     points.size(), kAway.count()));
+  } else if (semaphores != 0) {
+    notices_.push_back(
+        fmt::format("a process of the guest reads or writes a file with probes: {} of their "
+                    "semaphores are down for {} s and more, for processes that start meanwhile",
+                    semaphores, kAway.count()));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #include "providers/trap_points/user_semaphores.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -21,7 +22,9 @@ std::optional<unsigned> read_counter(const vmm::GuestMemory& memory, GuestPhys a
 
 }  // namespace
 
+/// Who says so may be the guest.
 void UserSemaphores::take_over(GuestVirt inode, std::uint64_t offset) {
+  if (offset % kBytes != 0) return;
   all_[{inode, offset}] = {.users = 0, .is_raised = true, .is_in_file = true};
 }
 
@@ -31,14 +34,24 @@ std::vector<FileRange> UserSemaphores::ranges_of(std::span<const Key> keys) {
   return ranges;
 }
 
+UserSemaphores::Places UserSemaphores::copies_of(const Find& find, std::span<const Key> keys) {
+  const auto ranges = ranges_of(keys);
+  Places places = find(ranges, Copies::Too);
+  const Places of_files = find(ranges, Copies::Left);
+  std::erase_if(places, [&](const auto& each) { return std::ranges::count(of_files, each) != 0; });
+  return places;
+}
+
 /// One that is 0 is not lowered: whoever took it down has done so for us.
-Result<void> UserSemaphores::add_to_each(vmm::PausedMachine& machine, const Find& find,
-                                         std::span<const Key> which, Copies copies, int by) {
+Result<void> UserSemaphores::move(vmm::PausedMachine& machine, const Places& places, Step step) {
   std::vector<vmm::CodeWrite> writes;
-  for (const auto& place : find(ranges_of(which), copies)) {
+  for (const auto& place : places) {
     const auto now = read_counter(machine.memory(), place.at);
-    if (!now || (by < 0 && *now == 0)) continue;
-    const unsigned then = *now + static_cast<unsigned>(by);
+    const bool stays = !now || (step == Step::Down ? *now == 0
+                                : step == Step::Up ? *now == UINT16_MAX
+                                                   : *now != 0);
+    if (stays) continue;
+    const unsigned then = step == Step::Down ? *now - 1 : *now + 1;
     writes.push_back({place.at, static_cast<std::uint8_t>(then)});
     writes.push_back({place.at.wrapping_add(1), static_cast<std::uint8_t>(then >> 8U)});
   }
@@ -47,39 +60,46 @@ Result<void> UserSemaphores::add_to_each(vmm::PausedMachine& machine, const Find
 
 Result<void> UserSemaphores::raise(vmm::PausedMachine& machine, const Find& find,
                                    const MayWrite& may_write) {
-  std::vector<Key> fresh, in_file;
+  std::vector<Key> fresh, back;
   for (auto& [key, semaphore] : all_) {
     if (semaphore.users == 0) continue;
     if (semaphore.is_in_file || !may_write(key.first, key.second)) continue;
-    (semaphore.is_raised ? in_file : fresh).push_back(key);
+    (semaphore.is_raised ? back : fresh).push_back(key);
   }
-  TRY(add_to_each(machine, find, fresh, Copies::Too, 1));
-  TRY(add_to_each(machine, find, in_file, Copies::Left, 1));
-  for (const auto* keys : {&fresh, &in_file}) {
+  TRY(move(machine, find(ranges_of(fresh), Copies::Too), Step::Up));
+  TRY(move(machine, copies_of(find, back), Step::UpFromZero));
+  TRY(move(machine, find(ranges_of(back), Copies::Left), Step::Up));
+  for (const auto* keys : {&fresh, &back}) {
     for (const Key& key : *keys) all_[key].is_raised = all_[key].is_in_file = true;
   }
   return {};
 }
 
 Result<void> UserSemaphores::lower(vmm::PausedMachine& machine, const Find& find, Which which) {
-  std::vector<Key> raised;
+  std::vector<Key> everywhere, in_copies;
   for (const auto& [key, semaphore] : all_) {
     const bool is_meant = which == Which::All || semaphore.users == 0;
-    if (is_meant && semaphore.is_raised) raised.push_back(key);
+    if (!is_meant || !semaphore.is_raised) continue;
+    (semaphore.is_in_file ? everywhere : in_copies).push_back(key);
   }
-  TRY(add_to_each(machine, find, raised, Copies::Too, -1));
-  for (const Key& key : raised) all_[key].is_raised = all_[key].is_in_file = false;
+  TRY(move(machine, find(ranges_of(everywhere), Copies::Too), Step::Down));
+  TRY(move(machine, copies_of(find, in_copies), Step::Down));
+  for (const auto* keys : {&everywhere, &in_copies}) {
+    for (const Key& key : *keys) all_[key].is_raised = all_[key].is_in_file = false;
+  }
   return {};
 }
 
-Result<void> UserSemaphores::step_aside(vmm::PausedMachine& machine, const Find& find,
-                                        GuestVirt inode, std::uint64_t begin, std::uint64_t end) {
+Result<std::size_t> UserSemaphores::step_aside(vmm::PausedMachine& machine, const Find& find,
+                                               GuestVirt inode, std::uint64_t begin,
+                                               std::uint64_t end) {
   std::vector<Key> away;
   for (auto& [key, semaphore] : all_) {
     const bool is_there = key.first == inode && key.second < end && key.second + kBytes > begin;
     if (is_there && std::exchange(semaphore.is_in_file, false)) away.push_back(key);
   }
-  return add_to_each(machine, find, away, Copies::Left, -1);
+  TRY(move(machine, find(ranges_of(away), Copies::Left), Step::Down));
+  return away.size();
 }
 
 void UserSemaphores::note_missing(vmm::GuestMemory& memory, const Find& find) {

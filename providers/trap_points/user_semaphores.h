@@ -2,7 +2,8 @@
 // program's data. A program skips a probe while its semaphore is 0. While a probe is enabled its
 // semaphore is one higher: in the page that the kernel has of the file, which processes get that
 // start later, and in each copy that a process has made of it. So each is lowered at the end,
-// whoever has copied it meanwhile.
+// whoever has copied it meanwhile. Nothing tells one from any other number, so whoever finds them
+// answers for it that the file is still the same.
 //
 // Used by the table of trap points of processes, which says where pages lie.
 // Writes: the two bytes of each semaphore, and nothing else.
@@ -28,11 +29,12 @@ class UserSemaphores {
  public:
   /// Whether processes' own copies of pages are meant, too.
   enum class Copies : std::uint8_t { Left, Too };
-  /// Where these first bytes are in memory: of each range, by its number, each place once.
+  /// Where these first bytes are in memory: of each range, by its number, each place once. None of
+  /// a file that is another one by now.
   using Places = std::vector<guest_linux::UserStanding::Copy>;
   using Find = std::function<Places(std::span<const guest_linux::FileRange>, Copies)>;
 
-  /// `offset`: in the file.
+  /// `offset`: in the file, even.
   void add_user(GuestVirt inode, std::uint64_t offset) { ++all_[{inode, offset}].users; }
   void release(GuestVirt inode, std::uint64_t offset) { --all_.at({inode, offset}).users; }
   /// One that an earlier tracer has raised.
@@ -45,9 +47,10 @@ class UserSemaphores {
   /// Lowers those without users, or all.
   enum class Which : std::uint8_t { Unused, All };
   Result<void> lower(vmm::PausedMachine& machine, const Find& find, Which which);
-  /// Lowers those in these bytes of the file, in the file's own pages.
-  Result<void> step_aside(vmm::PausedMachine& machine, const Find& find, GuestVirt inode,
-                          std::uint64_t begin, std::uint64_t end);
+  /// Lowers those in these bytes of the file, in the file's own pages; how many they are. A process
+  /// that copies a page from now on has it lowered, so raise() raises those that are 0.
+  Result<std::size_t> step_aside(vmm::PausedMachine& machine, const Find& find, GuestVirt inode,
+                                 std::uint64_t begin, std::uint64_t end);
 
   /// The kernel may have read a file's page anew, without ours: from now on raise() has to.
   void note_missing(vmm::GuestMemory& memory, const Find& find);
@@ -65,8 +68,10 @@ class UserSemaphores {
   using Key = std::pair<GuestVirt, std::uint64_t>;  // inode and offset
 
   static std::vector<guest_linux::FileRange> ranges_of(std::span<const Key> keys);
-  static Result<void> add_to_each(vmm::PausedMachine& machine, const Find& find,
-                                  std::span<const Key> which, Copies copies, int by);
+  enum class Step : std::uint8_t { Up, UpFromZero, Down };
+  static Result<void> move(vmm::PausedMachine& machine, const Places& places, Step step);
+  /// Of processes' own copies alone.
+  static Places copies_of(const Find& find, std::span<const Key> keys);
 
   std::map<Key, Semaphore> all_;
 };

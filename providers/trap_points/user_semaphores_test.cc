@@ -105,6 +105,33 @@ TEST_F(Semaphores, StepAsideInTheFileAlone) {
   EXPECT_EQ(at(kCopy), 1u) << "it still was";
 }
 
+TEST_F(Semaphores, AProcessThatStartedWhileTheyWereAsideGetsThem) {
+  semaphores_.add_user(kFile, kAt);
+  raise();
+  EXPECT_EQ(semaphores_.step_aside(*paused_, finder(), kFile, 0x4000, 0x5000).value(), 1u);
+  copies_.push_back(kLater);
+  raise();
+  EXPECT_EQ(at(kLater), 1u);
+  EXPECT_EQ(at(kCopy), 1u);
+  lower(UserSemaphores::Which::All);
+  EXPECT_EQ(at(kLater), 0u);
+}
+
+TEST_F(Semaphores, WhileAsideTheFilesOwnAreNotLowered) {
+  semaphores_.add_user(kFile, kAt);
+  raise();
+  ASSERT_TRUE(semaphores_.step_aside(*paused_, finder(), kFile, 0x4000, 0x5000));
+  put(kCached, 7);  // somebody has written to the file
+  lower(UserSemaphores::Which::All);
+  EXPECT_EQ(at(kCached), 7u);
+  EXPECT_EQ(at(kCopy), 0u);
+}
+
+TEST_F(Semaphores, ThatCouldLieInTwoPagesAreNotTakenOver) {
+  semaphores_.take_over(kFile, 0x4fff);
+  EXPECT_FALSE(semaphores_.any_raised());
+}
+
 TEST_F(Semaphores, WaitUntilTheFileMayBeWritten) {
   const auto may_write = [this](GuestVirt, std::uint64_t) { return may_write_; };
   may_write_ = false;

@@ -117,12 +117,46 @@ class Counts(Static):
         self.assertEqual((said["counted"], said["asked"], said["semaphore"]), (CALLS, 0, 0))
         self.assertEqual(self.guest("md5sum < /bin/static_probes"), before)
 
+    def test_a_pid_probe_at_the_same_place_changes_nothing(self):
+        pid = self.begin_program()
+        outcome, said = self.traced(f'pid{pid}:a.out:pass: {{ @all = count(); }} ' + EACH.format(f"sample{pid}"))
+        self.assertEqual((outcome.status, said["asked"]), (0, CALLS), outcome)
+        self.assertEqual({name: number for name, number in counts(outcome.stdout).items() if name in said},
+                         {"asked": CALLS, "counted": CALLS, "twice": 2 * CALLS})
+        self.assertEqual(self.semaphores(), {"asked": 0, "counted": 0})
+
+    def test_a_program_that_starts_after_its_file_was_read(self):
+        """Its semaphores are down for a while then, and it has copied them so."""
+        self.begin_program()
+        with self.machine.trace(begin(EACH.format("sample*")), ["-q"]) as running:
+            started(running)
+            first = self.go()
+            self.guest("md5sum < /bin/static_probes")
+            self.begin_program()
+            self.guest("until [ $(static_probes | grep -c 1) = 2 ]; do sleep 0.2; done")
+            second = self.go()
+            outcome = end(running)
+        self.assertEqual((first["asked"], second["asked"]), (CALLS, CALLS), outcome)
+        self.assertEqual(counts(outcome.stdout), {"asked": 2 * CALLS, "counted": 2 * CALLS, "twice": 4 * CALLS})
+
+    def test_another_file_in_the_places_of_the_first_stays_as_it_is(self):
+        pid = self.begin_program()
+        with self.machine.trace(begin(EACH.format(f"sample{pid}")), ["-q"]) as running:
+            started(running)
+            self.go()
+            self.guest(f"kill {pid}; while [ -e /proc/{pid} ]; do sleep 0.1; done; "
+                       "tr '\\000' 'A' </bin/static_probes >/tmp/other; md5sum </tmp/other >/tmp/sum; "
+                       "cat /tmp/other >/bin/static_probes; rm /tmp/other")
+            outcome = end(running)
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(self.guest("md5sum </bin/static_probes"), self.guest("cat /tmp/sum"))
+
     def test_what_has_no_probe_is_refused(self):
         pid = self.begin_program()
         for description, why in (
-                (f"sampel{pid}:::", "the static probes (USDT) that are mapped have other names; their providers are sample"),
-                ("sample99999:::", "the guest has no process of this number with memory of its own"),
-                ("sample1:::", "no static probe (USDT) is in the files that are mapped, as far as their notes are in the "
+                (f"sampel{pid}:::", "no provider is called so; the static probes (USDT) that are mapped have the providers sample"),
+                ("sample99999:::", "no provider is called so, and the guest has no process of this number with memory of its own"),
+                ("sample1:::", "no provider is called so, and no static probe (USDT) is in the files that are mapped, as far as their notes are in the "
                                "guest's memory")):
             self.assertEqual(self.refused(description), f"ringside: probe description {description} does not match any "
                                                         f"probes: {why} (in '{description}')")

@@ -113,6 +113,10 @@ Result<GuestVirt> Shim::add_user_point(const UserTrapPoint& point) {
   return name;
 }
 
+Result<void> Shim::note_semaphore(GuestVirt name, std::uint64_t semaphore) {
+  return users_.note_semaphore(name, semaphore);
+}
+
 Result<void> Shim::enable_user_points(std::span<const GuestVirt> names) {
   TRY(table_.enable(names));
   return users_.link(names);

@@ -93,6 +93,7 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   Result<void> serve_processes(const FetchFacts& facts) override;
   Result<GuestVirt> add_user_point(const UserTrapPoint& point) override;
+  Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore) override;
   Result<void> enable_user_points(std::span<const GuestVirt> names) override;
   void forget_user_point(GuestVirt name) override;
   ShimState state() const override { return presence_.state(); }

@@ -131,6 +131,11 @@ class TrapTable {
     (void)point;
     return fail(ErrorCode::Unsupported, "there is no stub");
   }
+  /// From now on it has a semaphore, at this offset of the file.
+  virtual Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore) {
+    (void)name, (void)semaphore;
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
   /// From now on int3s of these are ours: before they are written. Each once.
   virtual Result<void> enable_user_points(std::span<const GuestVirt> names) {
     (void)names;

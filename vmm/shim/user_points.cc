@@ -16,6 +16,11 @@ std::uint32_t list_of(std::uint16_t offset) {
   return std::uint32_t{offset} >> SHIM_USER_LIST_SHIFT;
 }
 
+Result<void> check_semaphore(std::uint64_t offset) {
+  if (offset <= UINT32_MAX) return {};
+  return fail(ErrorCode::Unsupported, "its semaphore lies beyond the file's first 4 GiB");
+}
+
 }  // namespace
 
 Result<void> UserPoints::write(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -38,9 +43,7 @@ Result<void> UserPoints::begin() {
 Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
   CHECK(point.offset < SHIM_PAGE && point.code <= SHIM_PAGE - sizeof point.bytes);
   CHECK(point.before.size() <= SHIM_USER_SLOT_BYTES);
-  if (point.semaphore > UINT32_MAX) {
-    return fail(ErrorCode::Unsupported, "its semaphore lies beyond the file's first 4 GiB");
-  }
+  TRY(check_semaphore(point.semaphore));
   shim_user_point made{};
   made.offset = point.offset;
   made.code = point.code;
@@ -57,6 +60,13 @@ Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
   TRY(slots_.write(name, std::as_bytes(std::span(&made, 1)), {.replaced = point.replaced}));
   offsets_[name] = point.offset;
   return name;
+}
+
+Result<void> UserPoints::note_semaphore(GuestVirt name, std::uint64_t semaphore) {
+  TRY(check_semaphore(semaphore));
+  const auto noted = static_cast<std::uint32_t>(semaphore);
+  return write(name.offset_from(base_) + offsetof(shim_user_point, semaphore),
+               std::as_bytes(std::span(&noted, 1)));
 }
 
 /// The first of its list leads to all that were there before.

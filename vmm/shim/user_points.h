@@ -34,6 +34,8 @@ class UserPoints {
   Result<void> begin();
   /// Describes a trap point, which is in no list yet. Returns its name.
   Result<GuestVirt> add(const UserTrapPoint& point);
+  /// From now on it has a semaphore, at this offset of the file.
+  Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore);
   /// Puts these into their lists: from now on the stub knows them. Each once.
   Result<void> link(std::span<const GuestVirt> names);
   /// From now on an int3 there is not ours.

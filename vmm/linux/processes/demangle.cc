@@ -4,13 +4,34 @@
 #include <libiberty/demangle.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <cstddef>
 
 namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kLongestDemangled = 1024;
+
+struct TooLong {};
+
+/// A short name may stand for gigabytes, so the demangler is stopped where it has said enough: it
+/// keeps all that it needs on its stack.
+void append_piece(const char* text, std::size_t size, void* to) {
+  auto& made = *static_cast<std::string*>(to);
+  if (size > kLongestDemangled - made.size()) throw TooLong();
+  made.append(text, size);
+}
+
+bool demangle_into(std::string& made, const std::string& name) {
+  try {
+    // Rust's older names are C++'s, with a hash at their end.
+    if (rust_demangle_callback(name.c_str(), 0, append_piece, &made) != 0) return true;
+    made.clear();
+    return cplus_demangle_v3_callback(name.c_str(), DMGL_PARAMS | DMGL_ANSI, append_piece, &made) !=
+           0;
+  } catch (const TooLong&) {
+    return false;
+  }
+}
 
 }  // namespace
 
@@ -18,13 +39,11 @@ std::string demangle(std::string_view name) {
   std::string plain(name);
   const bool is_mangled = name.starts_with("_Z") || name.starts_with("_R");
   if (!is_mangled || name.size() > kLongestDemangled) return plain;
-  const std::unique_ptr<char, decltype(&std::free)> made(
-      cplus_demangle(plain.c_str(), DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO), &std::free);
-  const std::string_view text = made ? std::string_view(made.get()) : std::string_view();
-  const bool prints =
-      std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f && c != '`'; });
-  if (text.empty() || text.size() > kLongestDemangled || !prints) return plain;
-  return std::string(text);
+  std::string made;
+  const bool prints = demangle_into(made, plain) && std::ranges::all_of(made, [](char c) {
+                        return c >= ' ' && c < 0x7f && c != '`';
+                      });
+  return prints && !made.empty() ? made : plain;
 }
 
 }  // namespace ringside::guest_linux

@@ -142,7 +142,8 @@ std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
                     {}};
   if (at.semaphore == 0) return probe;
   probe.semaphore = elf.offset_of(at.semaphore + moved, PF_W);
-  if (!probe.semaphore) return std::nullopt;  // it would never fire
+  // It would never fire, or the counter could lie in two pages.
+  if (!probe.semaphore || *probe.semaphore == 0 || *probe.semaphore % 2 != 0) return std::nullopt;
   return probe;
 }
 

@@ -23,7 +23,7 @@ struct StaticProbe {
   /// nop, as 64(%rip), where the file's symbols tell it.
   std::string arguments;
   std::uint64_t offset = 0;  // of the nop, in the file
-  /// Of a counter of 2 bytes, in the file: the program skips the probe while it is 0.
+  /// Of a counter of 2 bytes, in the file: the program skips the probe while it is 0. Even.
   std::optional<std::uint64_t> semaphore;
 };
 

@@ -70,6 +70,7 @@ TEST_F(StaticProbes, VariablesAreNamedByTheirDistance) {
 TEST_F(StaticProbes, AreNoneWhereTheNoteContradictsTheFile) {
   file_.add_static_probe("sample", "nowhere", "", 0x800000);
   file_.add_static_probe("sample", "no_data", "", kTextAt, kTextAt);
+  file_.add_static_probe("sample", "in_two_pages", "", kTextAt, 0x2fff);
   file_.add_static_probe("", "one", "", kTextAt);
   file_.add_static_probe("sam:ple", "one", "", kTextAt);
   file_.add_static_probe("sample", "two words", "", kTextAt);
