@@ -460,7 +460,7 @@ UserSemaphores::Find UserPointTable::bytes_finder() const {
       const auto pages = pages_of(kernel, range.inode);
       known->second = file != files_.end() && pages && pages->identity() == file->second.identity;
     }
-    auto found = find_bytes(machine_.memory(), ranges, copies);
+    auto found = find_bytes(ranges, copies);
     std::erase_if(found, [&](const auto& each) { return !is_same[ranges[each.range].inode]; });
     return found;
   };
@@ -499,7 +499,7 @@ Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
       if (point.is_armed) points.push_back(&point);
     }
     if (points.empty()) continue;
-    for (const Place& place : places_of(machine, inode, points, Copies::Too)) {
+    for (const Place& place : places_of(inode, points, Copies::Too)) {
       if (has_text(place)) copies.push_back(place);
     }
   }
@@ -514,10 +514,13 @@ Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
 
 /// Where the first bytes of the ranges are: in the file's pages, and with copies in those that
 /// processes have for themselves.
-std::vector<guest_linux::UserStanding::Copy> UserPointTable::find_bytes(
-    vmm::GuestMemory& memory, std::span<const FileRange> ranges, Copies copies) const {
-  std::vector<guest_linux::UserStanding::Copy> found;
-  if (copies == Copies::Too && standing_) found = standing_->copies(memory, kernel_, ranges);
+UserSemaphores::Places UserPointTable::find_bytes(std::span<const FileRange> ranges,
+                                                  Copies copies) const {
+  UserSemaphores::Places found;
+  if (ranges.empty()) return found;  // that would look at all processes
+  if (copies == Copies::Too && standing_) {
+    found = standing_->copies(machine_.memory(), kernel_, ranges);
+  }
   const auto kernel = reader();
   std::optional<FilePages> pages;
   for (std::size_t n = 0; n < ranges.size(); ++n) {
@@ -530,8 +533,7 @@ std::vector<guest_linux::UserStanding::Copy> UserPointTable::find_bytes(
   return found;
 }
 
-std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine& machine,
-                                                             GuestVirt inode,
+std::vector<UserPointTable::Place> UserPointTable::places_of(GuestVirt inode,
                                                              std::span<Point* const> points,
                                                              Copies copies) const {
   std::vector<FileRange> ranges;
@@ -539,7 +541,7 @@ std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine&
     ranges.push_back({inode, point->site.offset, point->site.offset + 1});
   }
   std::vector<Place> places;
-  for (const auto& copy : find_bytes(machine.memory(), ranges, copies)) {
+  for (const auto& copy : find_bytes(ranges, copies)) {
     places.push_back({points[copy.range], GuestPhys(round_down(copy.at.raw(), kTextPage))});
   }
   return places;
@@ -550,7 +552,7 @@ std::vector<UserPointTable::Place> UserPointTable::places_of(vmm::PausedMachine&
 Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inode,
                                      std::span<Point* const> points, Copies copies) {
   std::vector<vmm::CodeWrite> writes;
-  for (const Place& place : places_of(machine, inode, points, copies)) {
+  for (const Place& place : places_of(inode, points, copies)) {
     if (!has_point(place)) continue;
     append(writes, place.frame.wrapping_add(place.point->in_page()),
            std::span(place.point->site.instruction).first(1));
@@ -584,7 +586,7 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   }
   std::vector<vmm::CodeWrite> writes;
   for (const auto& [inode, all] : points) {
-    for (const Place& place : places_of(machine, inode, all, copies)) {
+    for (const Place& place : places_of(inode, all, copies)) {
       const Point& point = *place.point;
       if (busy.contains(&point) || has_point(place) || !has_slot(place)) continue;
       append(writes, place.frame.wrapping_add(point.slot), point.before);

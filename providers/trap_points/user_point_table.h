@@ -181,14 +181,13 @@ class UserPointTable {
   void note_missing(const GuestReader& kernel);
   Result<void> write_ready(vmm::PausedMachine& machine);
   using Copies = UserSemaphores::Copies;
-  std::vector<guest_linux::UserStanding::Copy> find_bytes(
-      vmm::GuestMemory& memory, std::span<const guest_linux::FileRange> ranges,
-      Copies copies) const;
+  UserSemaphores::Places find_bytes(std::span<const guest_linux::FileRange> ranges,
+                                    Copies copies) const;
   UserSemaphores::Find bytes_finder() const;
   bool may_write(const GuestReader& kernel, GuestVirt inode, std::uint64_t offset) const;
   Result<void> raise_semaphores(vmm::PausedMachine& machine);
-  std::vector<Place> places_of(vmm::PausedMachine& machine, GuestVirt inode,
-                               std::span<Point* const> points, Copies copies) const;
+  std::vector<Place> places_of(GuestVirt inode, std::span<Point* const> points,
+                               Copies copies) const;
   Result<void> write_copies(vmm::PausedMachine& machine);
   Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, std::span<Point* const> points,
                        Copies copies);
