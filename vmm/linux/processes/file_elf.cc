@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::size_t kMostSegments = 64, kMostSections = 256;
 constexpr std::uint64_t kMostNames = 64 << 10;
+constexpr std::uint64_t kMostSymbols = 1 << 20, kMostStrings = 64 << 20;
+constexpr std::size_t kLongestSymbolName = 4096;  // with its end
 
 }  // namespace
 
@@ -52,6 +54,34 @@ std::optional<std::uint64_t> FileElf::offset_of(std::uint64_t address, Elf64_Wor
     }
   }
   return std::nullopt;
+}
+
+std::vector<const Elf64_Shdr*> FileElf::symbol_tables() const {
+  std::vector<const Elf64_Shdr*> tables;
+  for (const Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM}) {
+    for (const Elf64_Shdr& each : sections_) {
+      if (each.sh_type == type && each.sh_link < sections_.size()) tables.push_back(&each);
+    }
+  }
+  return tables;
+}
+
+FileSymbols FileSymbols::read(const FilePages& file, const FileElf& elf, const Elf64_Shdr& table) {
+  const Elf64_Shdr& strings = elf.sections()[table.sh_link];
+  const std::uint64_t count = std::min(table.sh_size / sizeof(Elf64_Sym), kMostSymbols);
+  FileSymbols found;
+  found.symbols = read_all<Elf64_Sym>(file, table.sh_offset, count);
+  found.names = read_all<char>(file, strings.sh_offset, std::min(strings.sh_size, kMostStrings));
+  found.is_whole = found.symbols.size() == count && found.names.size() == strings.sh_size;
+  return found;
+}
+
+std::string_view FileSymbols::name_of(const Elf64_Sym& symbol) const {
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names.size()) return {};
+  const auto rest =
+      std::string_view(names.data(), names.size()).substr(symbol.st_name, kLongestSymbolName);
+  const std::size_t length = rest.find('\0');
+  return length == rest.npos ? std::string_view() : rest.substr(0, length);
 }
 
 }  // namespace ringside::guest_linux

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/base/printable.h"
 #include "vmm/linux/processes/page_cache.h"
 
 namespace ringside::guest_linux {
@@ -25,6 +26,11 @@ std::vector<T> read_all(const FilePages& file, std::uint64_t offset, std::size_t
   const std::size_t bytes = file.read(offset, std::as_writable_bytes(std::span(found)));
   found.resize(bytes / sizeof(T));
   return found;
+}
+
+/// A character of a name that can be a part of a probe description.
+constexpr bool is_probe_character(char c) {
+  return is_name_character(c) && c != '`' && c != ':';
 }
 
 class FileElf {
@@ -40,6 +46,8 @@ class FileElf {
   std::string_view name_of(const Elf64_Shdr& section) const;
   /// Null: there is none of this name.
   const Elf64_Shdr* section(std::string_view name) const;
+  /// The headers of its symbol tables: .symtab before .dynsym, which has fewer.
+  std::vector<const Elf64_Shdr*> symbol_tables() const;
   /// Where the file has the byte that is linked at this address, in a segment with all of these
   /// flags (PF_X, PF_W).
   std::optional<std::uint64_t> offset_of(std::uint64_t address, Elf64_Word flags) const;
@@ -48,6 +56,19 @@ class FileElf {
   std::vector<Elf64_Phdr> segments_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<char> names_;
+};
+
+/// A symbol table of the file, as far as it is in memory.
+struct FileSymbols {
+  std::vector<Elf64_Sym> symbols{};
+  std::vector<char> names{};
+  bool is_whole = false;
+
+  /// `table`: one of elf.symbol_tables().
+  static FileSymbols read(const FilePages& file, const FileElf& elf, const Elf64_Shdr& table);
+  /// Empty where the file does not define it, or its name is not in memory or has more than 4,095
+  /// characters.
+  std::string_view name_of(const Elf64_Sym& symbol) const;
 };
 
 }  // namespace ringside::guest_linux

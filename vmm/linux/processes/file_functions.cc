@@ -6,17 +6,6 @@
 #include <utility>
 
 namespace ringside::guest_linux {
-namespace {
-
-constexpr std::uint64_t kMostSymbols = 1 << 20, kMostStrings = 64 << 20;
-constexpr std::size_t kLongestFunctionName = 4096;
-
-bool prints(char c) {
-  return c > ' ' && c < 0x7f && c != '`' && c != ':';
-}
-
-}  // namespace
-
 FileFunctions FileFunctions::read(const FilePages& file) {
   FileFunctions found;
   const auto elf = FileElf::read(file);
@@ -25,50 +14,26 @@ FileFunctions FileFunctions::read(const FilePages& file) {
     if ((each.p_flags & PF_X) != 0) found.text_.push_back({each.p_offset, each.p_filesz});
   }
   found.is_of_go_ = elf->section(".gopclntab") != nullptr;
-  for (const Table& table : tables_in(*elf)) {
-    if (!found.read_table(file, *elf, table)) continue;
-    found.source_ = table.source;
+  for (const Elf64_Shdr* const table : elf->symbol_tables()) {
+    if (!found.take(FileSymbols::read(file, *elf, *table), *elf)) continue;
+    found.source_ = table->sh_type == SHT_SYMTAB ? Source::Symbols : Source::DynamicSymbols;
     break;
   }
   return found;
 }
 
-/// The one with more functions first.
-std::vector<FileFunctions::Table> FileFunctions::tables_in(const FileElf& elf) {
-  std::vector<Table> tables;
-  for (const Elf64_Shdr& each : elf.sections()) {
-    if (each.sh_type != SHT_SYMTAB && each.sh_type != SHT_DYNSYM) continue;
-    if (each.sh_link >= elf.sections().size()) continue;
-    const Elf64_Shdr& strings = elf.sections()[each.sh_link];
-    const bool is_all = each.sh_type == SHT_SYMTAB;
-    const Table table{is_all ? Source::Symbols : Source::DynamicSymbols, each.sh_offset,
-                      each.sh_size, strings.sh_offset, strings.sh_size};
-    tables.insert(is_all ? tables.begin() : tables.end(), table);
-  }
-  return tables;
-}
-
-/// False where none of it is in memory.
-bool FileFunctions::read_table(const FilePages& file, const FileElf& elf, const Table& table) {
-  const std::uint64_t count = std::min(table.bytes / sizeof(Elf64_Sym), kMostSymbols);
-  const auto symbols = read_all<Elf64_Sym>(file, table.offset, count);
-  names_.resize(std::min(table.string_bytes, kMostStrings));
-  names_.resize(file.read(table.strings, std::as_writable_bytes(std::span(names_))));
-  is_whole_ = symbols.size() == count && names_.size() == table.string_bytes;
+/// False where it names no function.
+bool FileFunctions::take(FileSymbols table, const FileElf& elf) {
   functions_.clear();
-  for (const Elf64_Sym& symbol : symbols) {
-    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-    if (type != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names_.size()) {
-      continue;
-    }
-    const auto rest =
-        std::string_view(names_.data(), names_.size()).substr(symbol.st_name, kLongestFunctionName);
-    const std::size_t length = rest.find('\0');
+  for (const Elf64_Sym& symbol : table.symbols) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+    const auto name = table.name_of(symbol);
     const auto offset = elf.offset_of(symbol.st_value, PF_X);
-    if (!offset || length == 0 || length == rest.npos) continue;
-    const auto name = rest.substr(0, length);
-    if (std::ranges::all_of(name, prints)) functions_.push_back({name, *offset, symbol.st_size});
+    if (name.empty() || !offset || !std::ranges::all_of(name, is_probe_character)) continue;
+    functions_.push_back({name, *offset, symbol.st_size});
   }
+  names_ = std::move(table.names);  // which the functions' names are in
+  is_whole_ = table.is_whole;
   std::ranges::stable_sort(functions_, {}, &FileFunction::offset);
   return !functions_.empty();
 }

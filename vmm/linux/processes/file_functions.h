@@ -53,14 +53,7 @@ class FileFunctions {
   struct Text {
     std::uint64_t offset = 0, bytes = 0;
   };
-  struct Table {
-    Source source = Source::None;
-    std::uint64_t offset = 0, bytes = 0;  // of the symbols, in the file
-    std::uint64_t strings = 0, string_bytes = 0;
-  };
-
-  static std::vector<Table> tables_in(const FileElf& elf);
-  bool read_table(const FilePages& file, const FileElf& elf, const Table& table);
+  bool take(FileSymbols table, const FileElf& elf);
 
   std::vector<Text> text_;
   std::vector<FileFunction> functions_;

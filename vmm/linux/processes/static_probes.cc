@@ -13,14 +13,12 @@ namespace {
 constexpr std::uint64_t kMostNoteBytes = 8 << 20;  // bytes
 constexpr std::size_t kMostStaticProbes = 1 << 16;
 constexpr std::size_t kLongestProbeName = 128, kLongestArguments = 1024;
-constexpr std::uint64_t kMostNameBytes = 64 << 20, kMostVariables = 1 << 20;
 constexpr Elf64_Word kProbeNote = 3;  // a note's type
 constexpr std::string_view kProbeOwner = "stapsdt";
 
 bool is_probe_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestProbeName && std::ranges::all_of(text, [](char c) {
-    return c > ' ' && c < 0x7f && c != '`' && c != ':';
-  });
+  return !text.empty() && text.size() <= kLongestProbeName &&
+         std::ranges::all_of(text, is_probe_character);
 }
 
 bool prints(std::string_view text) {
@@ -55,21 +53,14 @@ class ProbeVariables {
 
  private:
   void read() {
-    const auto sections = elf_.sections();
-    for (const Elf64_Shdr& each : sections) {
-      if (each.sh_type != SHT_SYMTAB && each.sh_type != SHT_DYNSYM) continue;
-      if (each.sh_link >= sections.size()) continue;
-      const Elf64_Shdr& strings = sections[each.sh_link];
-      const auto names =
-          read_all<char>(file_, strings.sh_offset, std::min(strings.sh_size, kMostNameBytes));
-      const std::string_view text(names.data(), names.size());
-      const std::uint64_t count = std::min(each.sh_size / sizeof(Elf64_Sym), kMostVariables);
-      for (const Elf64_Sym& symbol : read_all<Elf64_Sym>(file_, each.sh_offset, count)) {
-        const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT;
-        if (!is_variable || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= text.size()) continue;
-        const auto rest = text.substr(symbol.st_name, kLongestProbeName);
-        const std::size_t length = rest.find('\0');
-        if (length != rest.npos) addresses_.emplace(rest.substr(0, length), symbol.st_value);
+    for (const Elf64_Shdr* const each : elf_.symbol_tables()) {
+      const auto table = FileSymbols::read(file_, elf_, *each);
+      for (const Elf64_Sym& symbol : table.symbols) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
+        const auto name = table.name_of(symbol);
+        if (!name.empty() && name.size() < kLongestProbeName) {
+          addresses_.emplace(name, symbol.st_value);
+        }
       }
     }
   }

@@ -75,18 +75,18 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
   return fmt::format("{}`{}+0x{:x}", module->name, name, found->offset);
 }
 
-std::optional<UserNames::Named> UserNames::symbol_at(const Module& module, GuestVirt address) {
+std::optional<DynamicSymbols::Found> UserNames::symbol_at(const Module& module, GuestVirt address) {
   const auto above = std::ranges::upper_bound(module.parts, address, {}, &Module::Part::begin);
   if (module.functions != nullptr && above != module.parts.begin()) {
     const Module::Part& part = *std::prev(above);
     const std::uint64_t offset = part.offset + address.offset_from(part.begin);
     const FileFunction* const function =
         module.functions->is_text(offset) ? module.functions->at(offset) : nullptr;
-    if (function != nullptr) return Named{function->name, offset - function->offset};
+    if (function != nullptr)
+      return DynamicSymbols::Found{function->name, offset - function->offset};
   }
   if (module.symbols == nullptr) return std::nullopt;
-  const auto found = module.symbols->at(address.offset_from(module.begin));
-  return found ? std::optional(Named{found->name, found->offset}) : std::nullopt;
+  return module.symbols->at(address.offset_from(module.begin));
 }
 
 const UserNames::Module* UserNames::find(std::uint64_t pid, GuestVirt address) const {

@@ -76,10 +76,6 @@ class UserNames {
     };
     std::vector<Part> parts{};  // as it is mapped, by address
   };
-  struct Named {
-    std::string_view name;
-    std::uint64_t offset = 0;  // into it
-  };
   /// One program that a process ran: an exec() begins another.
   struct Program {
     GuestVirt mm;
@@ -95,7 +91,7 @@ class UserNames {
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);
   const FileFunctions* functions_of(const Module& module, std::size_t& budget);
-  static std::optional<Named> symbol_at(const Module& module, GuestVirt address);
+  static std::optional<DynamicSymbols::Found> symbol_at(const Module& module, GuestVirt address);
   Process& process(std::uint64_t pid);
   const Module* find(std::uint64_t pid, GuestVirt address) const;
 
