@@ -123,7 +123,7 @@ Result<bool> PidProvider::look_at(const Pattern& pattern, const Module& module) 
   for (const FileFunction& function : functions->all()) {
     if (!dif::field_matches(wanted, function.name)) continue;
     if (std::exchange(previous, function.offset) == function.offset) continue;
-    TRY(publish_function(pattern, module, function));
+    TRY(publish(pattern, TRY(entries_of(pattern, module, function))));
   }
   return previous.has_value();
 }
@@ -172,14 +172,6 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
     }
   }
   return found;
-}
-
-Result<void> PidProvider::publish_function(const Pattern& pattern, const Module& module,
-                                           const FileFunction& function) {
-  for (Entry& entry : TRY(entries_of(pattern, module, function))) {
-    TRY(publish(pattern, std::move(entry)));
-  }
-  return {};
 }
 
 ProbeArguments PidProvider::arguments(const Probe& probe) {

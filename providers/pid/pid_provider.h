@@ -28,8 +28,6 @@ class PidProvider final : public ProcessProvider {
                     std::set<std::uint32_t>* published) override;
   void tell_missing(const Pattern& pattern, const std::vector<Module>& modules);
   Result<bool> look_at(const Pattern& pattern, const Module& module);
-  Result<void> publish_function(const Pattern& pattern, const Module& module,
-                                const guest_linux::FileFunction& function);
   Result<std::vector<Entry>> entries_of(const Pattern& pattern, const Module& module,
                                         const guest_linux::FileFunction& function);
 

@@ -100,7 +100,12 @@ Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
       nullptr);
 }
 
-Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
+Result<void> ProcessProvider::publish(const Pattern& pattern, std::vector<Entry> entries) {
+  for (Entry& entry : entries) TRY(publish_one(pattern, std::move(entry)));
+  return {};
+}
+
+Result<void> ProcessProvider::publish_one(const Pattern& pattern, Entry entry) {
   const bool is_one = entry.places.size() == 1;
   for (const Place& place : entry.places) {
     const auto fine = table_.examine(place.at.inode, place.at.offset);
@@ -126,13 +131,13 @@ Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
     numbers_[name] = number;
     entries_.push_back(std::move(entry));
   } else {
-    add_places(entries_[number], entry.places);
+    add_places(entries_[number], entry.places);  // of another file with the same name
   }
   pattern.published->insert(number);
   return {};
 }
 
-/// Of another file with the same name, if they are not there.
+/// Those that are not there yet.
 void ProcessProvider::add_places(Entry& entry, std::span<const Place> places) {
   for (const Place& place : places) {
     const auto is_there = [&place](const Place& one) { return one.at == place.at; };

@@ -82,8 +82,8 @@ class ProcessProvider : public Provider {
                             std::set<std::uint32_t>* published) = 0;
   /// Empty where there is no such process; 0: of all.
   std::optional<std::vector<Module>> modules_of(std::int32_t process) const;
-  /// A probe that is published can be enabled: its places have room by now.
-  Result<void> publish(const Pattern& pattern, Entry entry);
+  /// Probes that are published can be enabled: their places have room by now.
+  Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
   UserPointTable& table() { return table_; }
 
  private:
@@ -94,6 +94,7 @@ class ProcessProvider : public Provider {
   };
   void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
+  Result<void> publish_one(const Pattern& pattern, Entry entry);
   static void add_places(Entry& entry, std::span<const Place> places);
   Entry* find(dif::ProbeId id);
 

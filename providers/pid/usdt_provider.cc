@@ -110,26 +110,22 @@ Result<void> UsdtProvider::look(const dif::ProbeDescription& names, const Troubl
 Result<bool> UsdtProvider::look_at(const Pattern& pattern, std::string_view provider,
                                    const Module& module) {
   auto entries = entries_of(pattern, provider, module);
-  for (Entry& entry : entries) TRY(publish(pattern, std::move(entry)));
-  return !entries.empty();
+  const bool any = !entries.empty();
+  TRY(publish(pattern, std::move(entries)));
+  return any;
 }
 
 std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& pattern,
                                                              std::string_view provider,
                                                              const Module& module) {
   std::vector<Entry> entries;
-  // Copied: the table may read another file's.
-  const auto notes = table().static_probes_of(module.inode);
-  std::vector<StaticProbe> wanted;
-  std::ranges::copy_if(notes, std::back_inserter(wanted), [&](const StaticProbe& each) {
-    return dif::glob_match(provider, each.provider) &&
-           dif::field_matches(pattern.names.name, dashed(each.name));
-  });
-  const FileFunctions* const functions =
-      wanted.empty() ? nullptr : table().functions_of(module.inode);
-  if (functions == nullptr) return entries;
   std::map<std::string, std::size_t> numbers;  // in `entries`, by name
-  for (const StaticProbe& each : wanted) {
+  const FileFunctions* functions = nullptr;    // read only where a probe is wanted
+  for (const StaticProbe& each : table().static_probes_of(module.inode)) {
+    if (!dif::glob_match(provider, each.provider)) continue;
+    if (!dif::field_matches(pattern.names.name, dashed(each.name))) continue;
+    if (functions == nullptr) functions = table().functions_of(module.inode);
+    if (functions == nullptr) break;
     const FileFunction* const function = functions->at(each.offset);
     const std::string in = function == nullptr ? "" : std::string(function->name);
     if (!dif::field_matches(pattern.names.function, in)) continue;
