@@ -28,8 +28,8 @@ def libraries_of(*files):
 
 def distribution(text, title=r".*"):
     """The rows of the quantize() below the title: how many values there are from each on."""
-    part = re.search(rf"^ *{title} *\n(?: .*`.*\n)*\n* *value .*\n((?: +-?\d+ \|.*\n)*)", text, re.MULTILINE)
-    return {int(value): int(count) for value, count in re.findall(r"^ +(-?\d+) \|.* (\d+) *$", part[1], re.MULTILINE)
+    part = re.search(rf"^ *{title} *\n(?: .*`.*\n)*\n* *value .*\n((?: *-?\d+ \|.*\n)*)", text, re.MULTILINE)
+    return {int(value): int(count) for value, count in re.findall(r"^ *(-?\d+) \|.* (\d+) *$", part[1], re.MULTILINE)
             if int(count)}
 
 
@@ -102,11 +102,10 @@ class StaticProbes(Guest):
     def test_pgqueries(self):
         text, _ = self.trace_all("pgqueries", "rm -f /tmp/done; postgres 5",
                                  "touch /tmp/go; while [ ! -e /tmp/done ]; do sleep 0.1; done")
-        found = re.findall(r"^ *(\d+) +(\d+) (select .*)$", text, re.MULTILINE)
-        self.assertEqual(sorted(query for _, _, query in found),
+        found = re.findall(r"^ *(\d+) +\d+ (select .*)$", text, re.MULTILINE)
+        self.assertEqual(sorted(query for _, query in found),
                          5 * ["select 1"] + 5 * ["select sum(n) from numbers"], text)
-        self.assertGreaterEqual(min(int(us) for _, us, query in found if "sum" in query), 40000, text)
-        for pid in {pid for pid, _, _ in found}:
+        for pid in {pid for pid, _ in found}:
             self.assertEqual(sum(distribution(text, f"PID {pid}, us").values()), 2, text)
 
     def test_uthrows(self):
