@@ -130,11 +130,4 @@ bool UserSemaphores::wants_raising(const MayWrite& may_write) const {
   return false;
 }
 
-bool UserSemaphores::any_raised() const {
-  for (const auto& [key, semaphore] : all_) {
-    if (semaphore.is_raised) return true;
-  }
-  return false;
-}
-
 }  // namespace ringside::providers

@@ -1,9 +1,9 @@
 // The semaphores of static probes in files that processes map (USDT): counters of 2 bytes in the
-// program's data. A program skips a probe while its semaphore is 0. While a probe is enabled its
-// semaphore is one higher: in the page that the kernel has of the file, which processes get that
-// start later, and in each copy that a process has made of it. So each is lowered at the end,
-// whoever has copied it meanwhile. Nothing tells one from any other number, so whoever finds them
-// answers for it that the file is still the same.
+// program's data. A program skips a probe while its semaphore is 0. While a probe is enabled, its
+// semaphore is one higher in the page that the kernel has of the file, and in each copy that a
+// process has made of this page. Processes that start later copy the raised one. So at the end
+// every copy is lowered, also those that were made meanwhile.
+// A semaphore looks like any other number. Therefore Find must leave out files that have changed.
 //
 // Used by the table of trap points of processes, which says where pages lie.
 // Writes: the two bytes of each semaphore, and nothing else.
@@ -29,8 +29,8 @@ class UserSemaphores {
  public:
   /// Whether processes' own copies of pages are meant, too.
   enum class Copies : std::uint8_t { Left, Too };
-  /// Where these first bytes are in memory: of each range, by its number, each place once. None of
-  /// a file that is another one by now.
+  /// Finds where the first bytes of ranges are in memory: by the number of the range, each place
+  /// once. Ranges of a file that has changed since it was looked at have none.
   using Places = std::vector<guest_linux::UserStanding::Copy>;
   using Find = std::function<Places(std::span<const guest_linux::FileRange>, Copies)>;
 
@@ -40,24 +40,26 @@ class UserSemaphores {
   /// One that an earlier tracer has raised.
   void take_over(GuestVirt inode, std::uint64_t offset);
 
-  /// Those that have users and are not raised yet. `may_write`: whether the page in the file's
-  /// cache may be changed now; else it is left, and tried again by the next call.
+  /// Raises those that have users and are not raised yet. `may_write`: whether the page in the
+  /// file's cache may be changed now. If not, the next call tries again.
   using MayWrite = std::function<bool(GuestVirt inode, std::uint64_t offset)>;
   Result<void> raise(vmm::PausedMachine& machine, const Find& find, const MayWrite& may_write);
   /// Lowers those without users, or all.
   enum class Which : std::uint8_t { Unused, All };
   Result<void> lower(vmm::PausedMachine& machine, const Find& find, Which which);
-  /// Lowers those in these bytes of the file, in the file's own pages; how many they are. A process
-  /// that copies a page from now on has it lowered, so raise() raises those that are 0.
+  /// Lowers those in these bytes of the file, in the page that the kernel has of it; returns how
+  /// many. A process that copies the page from now on copies 0, so the next raise() raises such
+  /// copies, too.
   Result<std::size_t> step_aside(vmm::PausedMachine& machine, const Find& find, GuestVirt inode,
                                  std::uint64_t begin, std::uint64_t end);
 
-  /// The kernel may have read a file's page anew, without ours: from now on raise() has to.
+  /// Finds those that are 0 again because the kernel has read the file's page anew. The next
+  /// raise() raises them.
   void note_missing(vmm::GuestMemory& memory, const Find& find);
+  /// Whether one in these bytes is raised in the page that the kernel has of the file.
   bool stands_in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const;
   /// Whether raise() has something to do.
   bool wants_raising(const MayWrite& may_write) const;
-  bool any_raised() const;
 
  private:
   struct Semaphore {

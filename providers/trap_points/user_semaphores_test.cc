@@ -129,7 +129,7 @@ TEST_F(Semaphores, WhileAsideTheFilesOwnAreNotLowered) {
 
 TEST_F(Semaphores, ThatCouldLieInTwoPagesAreNotTakenOver) {
   semaphores_.take_over(kFile, 0x4fff);
-  EXPECT_FALSE(semaphores_.any_raised());
+  EXPECT_FALSE(semaphores_.stands_in(kFile, 0, 0x6000));
 }
 
 TEST_F(Semaphores, WaitUntilTheFileMayBeWritten) {
@@ -160,11 +160,11 @@ TEST_F(Semaphores, OfAnEarlierTracerAreLowered) {
   put(kCached, 1);
   put(kCopy, 1);
   semaphores_.take_over(kFile, kAt);
-  EXPECT_TRUE(semaphores_.any_raised());
+  EXPECT_TRUE(semaphores_.stands_in(kFile, 0x4000, 0x5000));
   lower(UserSemaphores::Which::All);
   EXPECT_EQ(at(kCached), 0u);
   EXPECT_EQ(at(kCopy), 0u);
-  EXPECT_FALSE(semaphores_.any_raised());
+  EXPECT_FALSE(semaphores_.stands_in(kFile, 0x4000, 0x5000));
 }
 
 }  // namespace
