@@ -104,14 +104,15 @@ class GuestClock {
   /// The time of this vCPU's next trap, which is not before the last one that this or trap_time()
   /// has told.
   std::uint64_t in_order(std::uint64_t time, std::uint32_t vcpu);
-  static constexpr std::uint64_t kMostMoved = 100'000;  // ns
   /// The `time` of a trap that came so many ticks of the guest's TSC after one with the time
-  /// `last`. What the host learns of the guest's clock may move the time line back a little. Until
-  /// it has caught up, times go on at half their pace, so that two traps do not get one time.
+  /// `last`. What the host learns of the guest's clock may move the time line back: by some
+  /// milliseconds if the first looks were late. Until it has caught up, times go on at half their
+  /// pace, so that no interval is negative and two traps do not get one time.
   std::uint64_t after(std::uint64_t last, std::uint64_t ticks, std::uint64_t time) const {
+    constexpr std::uint64_t kMostAtOnce = 100'000;  // ns, however large a guest's TSC is
     const bool is_earlier = static_cast<std::int64_t>(ticks) < 0;
-    if (is_earlier || time > last || last - time >= kMostMoved) return std::max(time, last);
-    return last + std::min(rate().nanoseconds(ticks), kMostMoved) / 2;
+    if (is_earlier || time > last) return std::max(time, last);
+    return last + std::min(rate().nanoseconds(ticks), kMostAtOnce) / 2;
   }
   /// No trap that came after this moment of the host has an earlier time, by what is known now.
   std::uint64_t moment(std::uint64_t host_tsc) const;

@@ -81,10 +81,10 @@ void TrapDispatcher::on_cpu(const vmm::Trap& trap, const FiringVcpu& here, std::
 
 std::uint64_t TrapDispatcher::in_order(std::uint64_t time, std::uint64_t tsc, std::uint32_t cpu) {
   if (!is_in_one_order_) return time;
-  const bool is_late = time < latest_ && latest_ - time >= GuestClock::kMostMoved;
-  if (!is_late) time = clock_.after(latest_, tsc - latest_tsc_, time);
-  latest_tsc_ = tsc;
-  latest_ = clock_.in_order(time, cpu);
+  const std::uint64_t since = tsc - std::exchange(latest_tsc_, tsc);
+  // One that fires after later ones keeps its time.
+  if (static_cast<std::int64_t>(since) < 0) return clock_.in_order(time, cpu);
+  latest_ = clock_.in_order(clock_.after(latest_, since, time), cpu);
   return latest_;
 }
 
