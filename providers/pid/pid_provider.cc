@@ -148,7 +148,8 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   }
   if (wants("return")) {
     std::vector<Place> places;
-    const auto returns = user_returns(read, *table().functions_of(module.inode), function);
+    const auto returns = user_returns(read, *table().functions_of(module.inode),
+                                      table().pieces_of(module.inode), function);
     if (returns) {
       for (const UserReturn& one : *returns) {
         places.push_back(

@@ -61,6 +61,8 @@ class UserPointTable {
   /// The file's functions; they stay as they are while this file is known. Empty where the file
   /// cannot be read.
   const guest_linux::FileFunctions* functions_of(GuestVirt inode);
+  /// The pieces of its code, by its unwind table.
+  FindPiece pieces_of(GuestVirt inode) const;
 
   /// The file's static probes; none where the file cannot be read. Good until the next call.
   std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -187,25 +188,42 @@ bool is_import(const ReadFile& file, std::uint64_t offset) {
   return code[at + has_prefix] == std::byte{0xff} && code[at + has_prefix + 1] == std::byte{0x25};
 }
 
-bool leads_to_function(const ReadFile& file, const FileFunctions& functions, GuestVirt target) {
-  const std::uint64_t offset = target.offset_from(kAnywhere);
-  const auto all = functions.all();
-  const auto found = std::ranges::lower_bound(all, offset, {}, &FileFunction::offset);
-  return (found != all.end() && found->offset == offset) || is_import(file, offset);
-}
+/// A search for the ways out of one function.
+class WaysOut {
+ public:
+  WaysOut(const ReadFile& file, const FileFunctions& functions, const FindPiece& find_piece,
+          const FileFunction& function)
+      : file_(file),
+        functions_(functions),
+        find_piece_(find_piece),
+        parts_(parts_of(functions, function)) {}
 
-}  // namespace
+  Result<std::vector<UserReturn>> find() {
+    // Parts are found on the way.
+    for (std::size_t n = 0; n < parts_.size(); ++n) {
+      const FunctionPart part = parts_[n];
+      TRY(find_in(part));
+    }
+    // A piece that seemed to be a function may have proved to be a part since.
+    std::erase_if(found_, [this](const WayOut& one) { return is_in(parts_, one.target); });
+    std::vector<UserReturn> result;
+    std::ranges::transform(found_, std::back_inserter(result), &WayOut::way);
+    return result;
+  }
 
-Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunctions& functions,
-                                             const FileFunction& function) {
-  const auto parts = parts_of(functions, function);
-  std::vector<UserReturn> found;
-  for (const FunctionPart& part : parts) {
+ private:
+  struct WayOut {
+    UserReturn way;
+    GuestVirt target{};  // of a jump
+  };
+  static constexpr std::size_t kMostParts = 64;
+
+  Result<void> find_in(const FunctionPart& part) {
     if (part.size == 0 || part.size > kMostFunction) {
       return fail(ErrorCode::Unsupported, "its symbol does not say how long it is");
     }
     const std::uint64_t end = part.offset + part.size;
-    const Text text = TRY(read_text(file, part.offset, end));
+    const Text text = TRY(read_text(file_, part.offset, end));
     for (std::uint64_t at = part.offset; at < end;) {
       const auto one = text.decode(at);
       if (!one) {
@@ -213,19 +231,72 @@ Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFun
                     fmt::format("{}+{:#x} does not decode", part.name, at - part.offset));
       }
       const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
-      const bool leaves = jumps && !is_in(parts, one->target);
-      if (leaves && !leads_to_function(file, functions, one->target)) {
-        return fail(ErrorCode::Unsupported,
-                    fmt::format("{}+{:#x} jumps to where no symbol stands, which may be a part of "
-                                "the function or another one",
-                                part.name, at - part.offset));
+      bool leaves = jumps && !is_in(parts_, one->target);
+      if (leaves && !leads_to_function(one->target)) {
+        const auto where = fmt::format("{}+{:#x}", part.name, at - part.offset);
+        leaves = TRY(leads_out(where, one->target.offset_from(kAnywhere)));
       }
-      if (one->flow == Flow::Return) found.push_back({at, true});
-      if (leaves) found.push_back({at, false, one->condition});
+      if (one->flow == Flow::Return) found_.push_back({{at, true}});
+      if (leaves) found_.push_back({{at, false, one->condition}, one->target});
       at += one->length;
     }
+    return {};
   }
-  return found;
+
+  bool leads_to_function(GuestVirt target) const {
+    const std::uint64_t offset = target.offset_from(kAnywhere);
+    const auto all = functions_.all();
+    const auto found = std::ranges::lower_bound(all, offset, {}, &FileFunction::offset);
+    return (found != all.end() && found->offset == offset) || is_import(file_, offset);
+  }
+
+  /// Whether a jump to where no symbol stands leaves; if it does not, the piece is one more part.
+  Result<bool> leads_out(const std::string& where, std::uint64_t target) {
+    const auto piece = find_piece_(target);
+    // What has a symbol is another function's, which may have returns of its own.
+    if (!piece || functions_.at(target) != nullptr || parts_.size() == kMostParts) {
+      return fail(ErrorCode::Unsupported,
+                  fmt::format("{} jumps to where no symbol stands, which may be a part of the "
+                              "function or another one",
+                              where));
+    }
+    const bool may_be_function = piece->offset == target && piece->may_be_called;
+    if (may_be_function && !jumps_back(*piece)) return true;
+    parts_.push_back({parts_.front().name, piece->offset, piece->size});
+    return false;
+  }
+
+  /// Whether it goes on in the middle of what is known of the function.
+  bool jumps_back(const guest_linux::FilePiece& piece) const {
+    if (piece.size > kMostFunction) return false;
+    const auto text = read_text(file_, piece.offset, piece.offset + piece.size);
+    if (!text) return false;
+    for (std::uint64_t at = piece.offset; at < text->end();) {
+      const auto one = text->decode(at);
+      if (!one) return false;
+      const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
+      if (jumps && is_in(parts_, one->target) &&
+          one->target.offset_from(kAnywhere) != parts_.front().offset) {
+        return true;
+      }
+      at += one->length;
+    }
+    return false;
+  }
+
+  const ReadFile& file_;
+  const FileFunctions& functions_;
+  const FindPiece& find_piece_;
+  std::vector<FunctionPart> parts_;  // the function itself is the first
+  std::vector<WayOut> found_;
+};
+
+}  // namespace
+
+Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunctions& functions,
+                                             const FindPiece& find_piece,
+                                             const FileFunction& function) {
+  return WaysOut(file, functions, find_piece, function).find();
 }
 
 }  // namespace ringside::providers

@@ -12,12 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "vmm/arch/arch.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/file_pieces.h"
 
 namespace ringside::providers {
 
@@ -56,11 +58,16 @@ struct UserReturn {
   bool has_value = false;                          // a return, and no jump to another function
   arch::Condition condition = arch::kNoCondition;  // of a jump that does not always leave
 };
-/// All ways out: returns, and jumps to other functions, also from its parts (NAME.cold), to which
-/// jumps stay inside. Unsupported: the function has no known size, or does not decode; or a jump
-/// leads where no symbol stands, so it may leave the function or not.
+/// The piece of code, by the file's unwind table, that has this byte of the file; empty: none that
+/// is known.
+using FindPiece = std::function<std::optional<guest_linux::FilePiece>(std::uint64_t offset)>;
+/// All ways out: returns, and jumps to other functions, also from its parts, to which jumps stay
+/// inside. A part is what the name tells (NAME.cold), or a piece without a symbol that is entered
+/// with a frame, or in its middle, or that jumps back. Unsupported: the function has no known size,
+/// or does not decode; or a jump leads where neither a symbol nor a piece is known.
 Result<std::vector<UserReturn>> user_returns(const ReadFile& file,
                                              const guest_linux::FileFunctions& functions,
+                                             const FindPiece& find_piece,
                                              const guest_linux::FileFunction& function);
 
 }  // namespace ringside::providers

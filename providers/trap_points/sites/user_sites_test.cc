@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "vmm/linux/processes/elf_file_for_tests.h"
 
 namespace ringside::providers {
 namespace {
 
-using guest_linux::FileFunction, guest_linux::FileFunctions;
+using guest_linux::FileFunction, guest_linux::FileFunctions, guest_linux::FilePiece;
 using guest_linux::fakes::ElfFile;
 
 constexpr std::uint64_t kText = 0x1000;  // where a file's text begins
@@ -31,6 +33,31 @@ class UserSites : public testing::Test {
     return
         [this](std::uint64_t offset, std::span<std::byte> out) { return file_.read(offset, out); };
   }
+  /// A piece of code that the unwind table has.
+  void piece(std::uint64_t at, std::uint64_t size, bool may_be_called) {
+    pieces_.push_back({kText + at, size, may_be_called});
+  }
+  FindPiece pieces() const {
+    return [this](std::uint64_t offset) -> std::optional<FilePiece> {
+      for (const FilePiece& one : pieces_) {
+        if (offset - one.offset < one.size) return one;
+      }
+      return std::nullopt;
+    };
+  }
+  /// Of the function at the begin of the text: distances from there, with a minus where the value
+  /// is not known.
+  std::vector<std::int64_t> ways_out(std::uint64_t size) {
+    functions_ = file_.functions();
+    const auto found = user_returns(reader(), functions_, pieces(), {"own", kText, size});
+    EXPECT_TRUE(found) << found.error().message;
+    std::vector<std::int64_t> result;
+    for (const UserReturn& one : found.value_or(std::vector<UserReturn>())) {
+      const auto at = static_cast<std::int64_t>(one.offset - kText);
+      result.push_back(one.has_value ? at : -at);
+    }
+    return result;
+  }
   Result<std::vector<PageRoom>> room() {
     functions_ = file_.functions();
     return find_page_room(reader(), functions_, kText / 4096);
@@ -38,6 +65,7 @@ class UserSites : public testing::Test {
 
   ElfFile file_{kText, 0x2000};
   FileFunctions functions_;
+  std::vector<FilePiece> pieces_;
 };
 
 TEST_F(UserSites, RoomLiesBetweenFunctions) {
@@ -146,12 +174,12 @@ TEST_F(UserSites, WaysOutAreReturnsAndJumpsToOtherFunctions) {
   put(0, {0x74, 0x20, 0xc3, 0xeb, 0x00, 0xe9, 0x00, 0x01, 0x00, 0x00, 0xc2, 0x08, 0x00});
   function("ends", 0, 13), function("other", 0x10a, 1);
   functions_ = file_.functions();
-  const auto found = user_returns(reader(), functions_, {"ends", kText, 13});
+  const auto found = user_returns(reader(), functions_, pieces(), {"ends", kText, 13});
   ASSERT_FALSE(found) << "je leads where nothing is known";
   function("ends.cold", 0x22, 2);
   put(0x22, {0xeb, 0xde});  // jmp back
   functions_ = file_.functions();
-  const auto with_part = user_returns(reader(), functions_, {"ends", kText, 13});
+  const auto with_part = user_returns(reader(), functions_, pieces(), {"ends", kText, 13});
   ASSERT_TRUE(with_part) << with_part.error().message;
   ASSERT_EQ(with_part->size(), 3u);
   EXPECT_EQ((*with_part)[0].offset, kText + 2);
@@ -160,8 +188,9 @@ TEST_F(UserSites, WaysOutAreReturnsAndJumpsToOtherFunctions) {
   EXPECT_FALSE((*with_part)[1].has_value);
   EXPECT_EQ((*with_part)[1].condition, arch::kNoCondition);
   EXPECT_EQ((*with_part)[2].offset, kText + 10);
-  EXPECT_FALSE(user_returns(reader(), functions_, {"unsized", kText, 0}));
-  EXPECT_FALSE(user_returns(reader(), functions_, {"huge", kText, std::uint64_t{1} << 40}));
+  EXPECT_FALSE(user_returns(reader(), functions_, pieces(), {"unsized", kText, 0}));
+  EXPECT_FALSE(
+      user_returns(reader(), functions_, pieces(), {"huge", kText, std::uint64_t{1} << 40}));
 }
 
 TEST_F(UserSites, AJumpToAnImportLeaves) {
@@ -169,10 +198,60 @@ TEST_F(UserSites, AJumpToAnImportLeaves) {
   put(0x100, {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90});  // jmp *0(%rip)
   function("tail", 0, 5);
   functions_ = file_.functions();
-  const auto found = user_returns(reader(), functions_, {"tail", kText, 5});
+  const auto found = user_returns(reader(), functions_, pieces(), {"tail", kText, 5});
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_EQ(found->size(), 1u);
   EXPECT_FALSE((*found)[0].has_value);
+}
+
+// What a stripped C library has: functions and parts without a symbol.
+
+TEST_F(UserSites, AJumpToAFunctionWithoutASymbolLeaves) {
+  put(0, {0x75, 0x3e, 0xc3});  // jne 0x40; ret
+  put(0x40, {0x31, 0xc0, 0xc3});
+  function("own", 0, 3), piece(0x40, 3, true);
+  EXPECT_EQ(ways_out(3), (std::vector<std::int64_t>{0, 2}));
+}
+
+TEST_F(UserSites, APieceThatIsEnteredWithAFrameIsAPart) {
+  put(0, {0x75, 0x3e, 0xc3});           // jne 0x40; ret
+  put(0x40, {0x5b, 0xc3, 0xeb, 0xfc});  // pop %rbx; ret; jmp to itself
+  function("own", 0, 3), piece(0x40, 4, false);
+  EXPECT_EQ(ways_out(3), (std::vector<std::int64_t>{2, 0x41}));
+}
+
+TEST_F(UserSites, APieceThatIsEnteredInItsMiddleIsAPart) {
+  put(0, {0x75, 0x3e, 0x74, 0x3e, 0xc3});  // jne 0x40; je 0x42; ret
+  put(0x40, {0x31, 0xc0, 0xc3});
+  function("own", 0, 5), piece(0x40, 3, true);
+  EXPECT_EQ(ways_out(5), (std::vector<std::int64_t>{4, 0x42}))
+      << "the first jump stays inside, too";
+}
+
+TEST_F(UserSites, APieceThatJumpsBackIsAPart) {
+  put(0, {0x75, 0x3e, 0xc3});     // jne 0x40; ret
+  put(0x40, {0x90, 0xeb, 0xbf});  // nop; jmp 2
+  function("own", 0, 3), piece(0x40, 3, true);
+  EXPECT_EQ(ways_out(3), (std::vector<std::int64_t>{2}));
+  put(0x40, {0x90, 0xeb, 0xbd});  // nop; jmp 0
+  EXPECT_EQ(ways_out(3), (std::vector<std::int64_t>{0, 2})) << "it calls the function anew";
+}
+
+TEST_F(UserSites, PartsHavePartsOfTheirOwn) {
+  put(0, {0xeb, 0x3e});              // jmp 0x40
+  put(0x40, {0x75, 0x1e, 0xc3});     // jne 0x60; ret
+  put(0x60, {0xe9, 0x1b, 0, 0, 0});  // jmp 0x80
+  function("own", 0, 2), piece(0x40, 3, false), piece(0x60, 5, false), piece(0x80, 1, true);
+  EXPECT_EQ(ways_out(2), (std::vector<std::int64_t>{0x42, -0x60}));
+}
+
+TEST_F(UserSites, APieceOfAnotherFunctionIsNoPart) {
+  put(0, {0x75, 0x3f, 0xc3});  // jne 0x41; ret
+  put(0x40, {0x90, 0xc3});
+  function("own", 0, 3), function("other", 0x40, 2), piece(0x40, 2, true);
+  functions_ = file_.functions();
+  EXPECT_FALSE(user_returns(reader(), functions_, pieces(), {"own", kText, 3}))
+      << "its return is the other one's, too";
 }
 
 }  // namespace

@@ -287,26 +287,53 @@ Result<EhFrameIndex, Fault> EhFrameIndex::read(const GuestReader& image, GuestVi
   return EhFrameIndex{header, cursor.at().offset_from(header), static_cast<std::uint32_t>(number)};
 }
 
-Result<FrameRules, NoRules> find_frame_rules(const GuestReader& image, const EhFrameIndex& index,
-                                             GuestVirt pc, StepBudget& budget) {
+namespace {
+
+/// A frame description entry, read up to its rules.
+struct Fde {
+  Cie cie;
+  DwarfCursor shared, own;  // the instructions of the CIE and its own
+  GuestVirt begin;
+  std::uint64_t size = 0;
+
+  Result<FrameRules, NoRules> rules_at(GuestVirt pc, StepBudget& budget) {
+    RuleProgram program(cie, begin, pc, budget);
+    if (program.run_cie(shared) && program.run(own)) return program.rules();
+    return tl::make_unexpected(NoRules::Unreadable);
+  }
+};
+
+Result<Fde, NoRules> find_fde(const GuestReader& image, const EhFrameIndex& index, GuestVirt pc,
+                              StepBudget& budget) {
   constexpr auto kUnreadable = NoRules::Unreadable;
   const auto entry = TRY(find_entry(image, index, pc, budget));
   if (!entry) return tl::make_unexpected(NoRules::NotCovered);
-  DwarfCursor fde = take_entry(image, *entry);
-  const GuestVirt link = fde.at();
-  const auto distance = fde.take<std::uint32_t>();  // from here back to its CIE; of a CIE: 0
-  if (!fde.ok() || distance == 0) return tl::make_unexpected(kUnreadable);
+  DwarfCursor own = take_entry(image, *entry);
+  const GuestVirt link = own.at();
+  const auto distance = own.take<std::uint32_t>();  // from here back to its CIE; of a CIE: 0
+  if (!own.ok() || distance == 0) return tl::make_unexpected(kUnreadable);
   Cie cie;
   DwarfCursor shared = take_entry(image, link.wrapping_sub(distance));
   if (!take_cie(shared, cie)) return tl::make_unexpected(kUnreadable);
-  const GuestVirt begin = take_pointer(fde, cie.pointers);
-  const std::uint64_t size = take_encoded(fde, cie.pointers);
-  if (!fde.ok()) return tl::make_unexpected(kUnreadable);
+  const GuestVirt begin = take_pointer(own, cie.pointers);
+  const std::uint64_t size = take_encoded(own, cie.pointers);
+  if (!own.ok()) return tl::make_unexpected(kUnreadable);
   if (!pc.is_in(begin, size)) return tl::make_unexpected(NoRules::NotCovered);
-  if (cie.has_augmentation) fde.skip(fde.take_uleb());
-  RuleProgram program(cie, begin, pc, budget);
-  if (!program.run_cie(shared) || !program.run(fde)) return tl::make_unexpected(kUnreadable);
-  return program.rules();
+  if (cie.has_augmentation) own.skip(own.take_uleb());
+  return Fde{cie, shared, own, begin, size};
+}
+
+}  // namespace
+
+Result<FrameRules, NoRules> find_frame_rules(const GuestReader& image, const EhFrameIndex& index,
+                                             GuestVirt pc, StepBudget& budget) {
+  return TRY(find_fde(image, index, pc, budget)).rules_at(pc, budget);
+}
+
+Result<CodePiece, NoRules> find_code_piece(const GuestReader& image, const EhFrameIndex& index,
+                                           GuestVirt pc, StepBudget& budget) {
+  Fde fde = TRY(find_fde(image, index, pc, budget));
+  return CodePiece{fde.begin, fde.size, TRY(fde.rules_at(fde.begin, budget))};
 }
 
 namespace {

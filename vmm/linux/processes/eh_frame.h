@@ -6,7 +6,7 @@
 //                  entries of two s32: code and FDE, each a distance from the header, sorted by
 //                  code
 //   .eh_frame      CIEs (what FDEs share) and FDEs (a range of code, and a program of rules for it)
-// Used by user_unwind.h. Does not: know processes, or cache.
+// Used by user_unwind.h and file_pieces.h. Does not: know processes, or cache.
 // Hostile input: whatever is read was copied; steps are bounded by a StepBudget. Fire context: yes.
 #pragma once
 
@@ -66,6 +66,18 @@ enum class NoRules : std::uint8_t {
 /// The rules at `pc`.
 Result<FrameRules, NoRules> find_frame_rules(const GuestReader& image, const EhFrameIndex& index,
                                              GuestVirt pc, StepBudget& budget);
+
+/// A piece of code that the tables describe: a function, or a part of one that the compiler has put
+/// somewhere else.
+struct CodePiece {
+  GuestVirt begin;
+  std::uint64_t size = 0;  // bytes
+  FrameRules rules;        // at its beginning
+};
+
+/// The piece that has `pc`.
+Result<CodePiece, NoRules> find_code_piece(const GuestReader& image, const EhFrameIndex& index,
+                                           GuestVirt pc, StepBudget& budget);
 
 /// Where a step from a frame to its caller ended.
 enum class FrameStep : std::uint8_t { Up, Outermost, Failed };

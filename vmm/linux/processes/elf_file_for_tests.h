@@ -111,7 +111,7 @@ class ElfFile {
     header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 2;
+    header.e_phnum = unwind_index == 0 ? 2 : 3;
     header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = 6;
     header.e_shstrndx = 3;
@@ -129,6 +129,9 @@ class ElfFile {
     segment.p_vaddr += text_bytes_ - data;
     segment.p_filesz = segment.p_memsz = data;
     std::memcpy(file.data() + sizeof header + sizeof segment, &segment, sizeof segment);
+    segment.p_type = PT_GNU_EH_FRAME;
+    segment.p_vaddr = kLinkedAt + unwind_index;
+    std::memcpy(file.data() + sizeof header + 2 * sizeof segment, &segment, sizeof segment);
     return file;
   }
 
@@ -143,8 +146,9 @@ class ElfFile {
   }
 
   Elf64_Word table_type = SHT_SYMTAB;
-  std::uint64_t data = 0;         // bytes
-  std::uint64_t probes_base = 0;  // where .stapsdt.base is, as an offset in the file
+  std::uint64_t data = 0;          // bytes
+  std::uint64_t unwind_index = 0;  // where .eh_frame_hdr is, as an offset in the file; 0: nowhere
+  std::uint64_t probes_base = 0;   // where .stapsdt.base is, as an offset in the file
 
  private:
   std::uint64_t text_, text_bytes_;

@@ -20,6 +20,9 @@ std::optional<FileElf> FileElf::read(const FilePages& file) {
   FileElf found;
   found.segments_ = read_all<Elf64_Phdr>(file, header.e_phoff,
                                          std::min<std::size_t>(header.e_phnum, kMostSegments));
+  const auto unwinds =
+      std::ranges::find(found.segments_, Elf64_Word{PT_GNU_EH_FRAME}, &Elf64_Phdr::p_type);
+  if (unwinds != found.segments_.end()) found.unwind_index_ = unwinds->p_vaddr;
   std::erase_if(found.segments_, [&file](const Elf64_Phdr& each) {
     return each.p_type != PT_LOAD || each.p_offset > file.size() ||
            each.p_filesz > file.size() - each.p_offset;
@@ -51,6 +54,16 @@ std::optional<std::uint64_t> FileElf::offset_of(std::uint64_t address, Elf64_Wor
     const std::uint64_t distance = address - each.p_vaddr;
     if ((each.p_flags & flags) == flags && distance < each.p_filesz) {
       return each.p_offset + distance;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> FileElf::address_of(std::uint64_t offset, Elf64_Word flags) const {
+  for (const Elf64_Phdr& each : segments_) {
+    const std::uint64_t distance = offset - each.p_offset;
+    if ((each.p_flags & flags) == flags && distance < each.p_filesz) {
+      return each.p_vaddr + distance;
     }
   }
   return std::nullopt;

@@ -51,9 +51,14 @@ class FileElf {
   /// Where the file has the byte that is linked at this address, in a segment with all of these
   /// flags (PF_X, PF_W).
   std::optional<std::uint64_t> offset_of(std::uint64_t address, Elf64_Word flags) const;
+  /// The address at which the byte with this offset is linked, in such a segment.
+  std::optional<std::uint64_t> address_of(std::uint64_t offset, Elf64_Word flags) const;
+  /// The address of .eh_frame_hdr (eh_frame.h).
+  std::optional<std::uint64_t> unwind_index() const { return unwind_index_; }
 
  private:
   std::vector<Elf64_Phdr> segments_;
+  std::optional<std::uint64_t> unwind_index_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<char> names_;
 };
