@@ -34,11 +34,16 @@ Checked<ProbePlace> one_place(const ProbePattern& pattern) {
   const auto parsed = parse_description(pattern, CompileOptions::Specifier::Name);
   const dif::ProbeDescription place = parsed.value_or(dif::ProbeDescription());
   const auto& [provider, module, function, name, machine] = place;
-  const bool is_function = provider == "fbt" && !function.empty();
-  if (machine.empty() && is_function && (name == "entry" || name == "return")) {
+  const bool is_edge =
+      machine.empty() && !function.empty() && (name == "entry" || name == "return");
+  if (is_edge && provider == "fbt") {
     const auto kind = name == "entry" ? ProbePlace::Kind::Entry : ProbePlace::Kind::Return;
     return ProbePlace{
         .kind = kind, .module = module.empty() ? "vmlinux" : module, .name = function};
+  }
+  if (is_edge && provider == "pid*" && !module.empty() && !dif::is_glob(function)) {
+    const auto kind = name == "entry" ? ProbePlace::Kind::UserEntry : ProbePlace::Kind::UserReturn;
+    return ProbePlace{.kind = kind, .module = module, .name = function};
   }
   if (machine.empty() && module.empty() && function.empty() && !name.empty()) {
     if (provider == "sdt") return ProbePlace{.kind = ProbePlace::Kind::Tracepoint, .name = name};
@@ -48,7 +53,8 @@ Checked<ProbePlace> one_place(const ProbePattern& pattern) {
   }
   return refuse(pattern.at,
                 fmt::format("a probe cannot stand on {}: a place is fbt::FUNCTION:entry, "
-                            "fbt::FUNCTION:return, sdt:::TRACEPOINT or counter:::COUNTER[INDEX]",
+                            "fbt::FUNCTION:return, sdt:::TRACEPOINT, counter:::COUNTER[INDEX] or "
+                            "pid*:FILE:FUNCTION:entry or return",
                             *pattern.text));
 }
 
@@ -59,7 +65,7 @@ Checked<ProbePlace> place_of(const std::vector<ProbePattern>& alternatives) {
     const std::size_t bracket = place.name.find('[');
     const bool is_counter = place.kind == ProbePlace::Kind::Counter;
     const bool fits = other.kind == place.kind && other.module == place.module &&
-                      place.kind != ProbePlace::Kind::Tracepoint &&
+                      place.kind != ProbePlace::Kind::Tracepoint && !place.is_of_processes() &&
                       (!is_counter || other.name.compare(0, bracket, place.name, 0, bracket) == 0);
     if (!fits) {
       return refuse(alternatives[n].at,
@@ -281,22 +287,38 @@ class DefinitionReader {
     return std::nullopt;
   }
 
-  /// Without an object, both are places of one function.
+  static bool is_call_of_one_function(const ProbePlace& from, const ProbePlace& to) {
+    using enum ProbePlace::Kind;
+    const bool is_pair = (from.kind == Entry && to.kind == Return) ||
+                         (from.kind == UserEntry && to.kind == UserReturn);
+    return is_pair && from.module == to.module && from.name == to.name;
+  }
+
+  /// Without an object, both are places of one function, or the beginning is in a process.
   Checked<void> check_beginning(const ProbeDefinitionNode::Part& part) {
-    const bool is_call = made_.place.kind == ProbePlace::Kind::Return &&
-                         made_.beginning->place.kind == ProbePlace::Kind::Entry &&
-                         made_.beginning->place.module == made_.place.module &&
-                         made_.beginning->place.name == made_.place.name;
+    const ProbePlace& from = made_.beginning->place;
+    const bool is_call = is_call_of_one_function(from, made_.place);
     const bool has_object = made_.beginning->key.has_value();
-    if (!is_call && !has_object) {
+    if (!is_call && !has_object && !from.is_of_processes()) {
       return refuse(part.at,
                     "a beginning and its end are the entry and the return of one function, "
                     "or have an object: self->name[object]");
     }
-    if (!has_object) made_.place.kind = ProbePlace::Kind::OwnReturn;
+    if (made_.place.is_of_processes() && (!is_call || has_object)) {
+      return refuse(part.at, "an end in a process is the return of the call that is the beginning");
+    }
+    made_.beginning->is_last_of_task = !is_call && !has_object;
+    if (is_call && !has_object && made_.place.kind == ProbePlace::Kind::Return) {
+      made_.place.kind = ProbePlace::Kind::OwnReturn;
+    }
     const std::size_t most = dif::most_remembered(made_.place.kind);
     if (made_.beginning->remembered.size() <= most) return {};
     return refuse(part.at, fmt::format("a beginning remembers at most {} values here", most));
+  }
+
+  bool may_lack_result() const {
+    return made_.place.kind == ProbePlace::Kind::Return ||
+           made_.place.kind == ProbePlace::Kind::UserReturn;
   }
 
   /// An expression of the end: values become markers, what is remembered the words of it.
@@ -307,8 +329,8 @@ class DefinitionReader {
       rewrite_name(*e, *kind);
       return {};
     }
-    if (made_.place.kind == ProbePlace::Kind::Return && e->kind == ExprKind::Index &&
-        e->a->kind == ExprKind::Name && *e->a->text == "args") {
+    if (may_lack_result() && e->kind == ExprKind::Index && e->a->kind == ExprKind::Name &&
+        *e->a->text == "args") {
       made_.place.needs_result = true;
     }
     for (Expr** part : {&e->a, &e->b, &e->c}) TRY(rewrite(*part));
@@ -318,9 +340,7 @@ class DefinitionReader {
 
   /// A value that is known there; the one that is given has no value yet.
   void rewrite_name(Expr& e, ValueKind kind) {
-    if (*e.text == "arg1" && made_.place.kind == ProbePlace::Kind::Return) {
-      made_.place.needs_result = true;
-    }
+    if (*e.text == "arg1" && may_lack_result()) made_.place.needs_result = true;
     const auto value = find_value(*e.text, kind);
     if (!value || value == target_) return;
     e.kind = ExprKind::Name;
@@ -412,6 +432,22 @@ void share_places(ProbeDefinition& definition) {
 
 // All of the libraries
 
+/// Of a provider all are of processes, or none is: those have a process's number in its name.
+Checked<void> check_beside(const std::vector<ProbeDefinition>& before, const ProbeDefinition& one,
+                           const Location& at) {
+  const auto is_absent = [](const ProbeDefinition& probe) {
+    return probe.place.kind == ProbePlace::Kind::Nowhere;
+  };
+  const auto differs = [&](const ProbeDefinition& other) {
+    return other.provider == one.provider && !is_absent(other) &&
+           other.is_of_processes() != one.is_of_processes();
+  };
+  if (is_absent(one) || std::ranges::none_of(before, differs)) return {};
+  return refuse(at, fmt::format("provider {} has probes of the kernel: give those of processes, or "
+                                "that begin there, another provider",
+                                one.provider));
+}
+
 Checked<std::vector<ProbeDefinition>> read_all(CompileOptions& options, Environment& environment) {
   std::vector<ProbeDefinition> all;
   std::unordered_set<std::string> type_names;
@@ -424,8 +460,10 @@ Checked<std::vector<ProbeDefinition>> read_all(CompileOptions& options, Environm
       if (node == nullptr) continue;
       for (const ProviderNode::Probe& probe : (*node)->probes) {
         if (probe.definition == nullptr) continue;
-        all.push_back(TRY(DefinitionReader(**node, probe, index).read()));
-        share_places(all.back());
+        ProbeDefinition made = TRY(DefinitionReader(**node, probe, index).read());
+        TRY(check_beside(all, made, probe.at));
+        share_places(made);
+        all.push_back(std::move(made));
       }
     }
   }

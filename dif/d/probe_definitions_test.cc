@@ -101,6 +101,28 @@ TEST(ProbeDefinitions, RememberFromACallsEntryToItsReturn) {
   EXPECT_EQ(probe.values[1].choices[0].text, "timestamp - arg3");
 }
 
+TEST(ProbeDefinitions, StandInProcesses) {
+  const ProbeDefinition call = definition(
+      "read(long at, int n) = pid*:libssl.so*:SSL_read:entry { self->at = arg1; }"
+      " -> pid*:libssl.so*:SSL_read:return /(int)arg1 > 0/ { at = self->at; n = arg1; }");
+
+  EXPECT_EQ(call.place.kind, ProbePlace::Kind::UserReturn);
+  EXPECT_EQ(call.place.module, "libssl.so*");
+  EXPECT_EQ(call.place.name, "SSL_read");
+  EXPECT_TRUE(call.place.needs_result);
+  EXPECT_EQ(call.beginning->place.kind, ProbePlace::Kind::UserEntry);
+  EXPECT_FALSE(call.beginning->is_last_of_task);
+  EXPECT_EQ(call.values[0].choices[0].text, "arg2");
+
+  const ProbeDefinition block = definition(
+      "block(long m) = pid*:libc.so.6:lock:entry { self->m = arg0; }"
+      " -> fbt::wait:entry /arg0 == self->m/ { m = self->m; }");
+  EXPECT_EQ(block.place.kind, ProbePlace::Kind::Entry);
+  EXPECT_TRUE(block.beginning->is_last_of_task);
+  EXPECT_TRUE(block.is_of_processes());
+  EXPECT_EQ(block.condition.text, "arg0 == arg7");
+}
+
 TEST(ProbeDefinitions, RememberByTaskAndObject) {
   const ProbeDefinition probe = definition(
       "wait(int ns) = sdt:::begin { self->from[args[0]] = timestamp; self->hard[args[0]] |= arg1; }"
@@ -145,7 +167,8 @@ TEST(ProbeDefinitions, AreRefusedWithThePlaceInTheLibrary) {
   EXPECT_EQ(
       refusal("a() = fbt::f:middle"),
       "[D_PROV_PLACE] \"lib/own.d\", line 2: a probe cannot stand on fbt::f:middle: a place is "
-      "fbt::FUNCTION:entry, fbt::FUNCTION:return, sdt:::TRACEPOINT or counter:::COUNTER[INDEX]\n"
+      "fbt::FUNCTION:entry, fbt::FUNCTION:return, sdt:::TRACEPOINT, "
+      "counter:::COUNTER[INDEX] or pid*:FILE:FUNCTION:entry or return\n"
       "\tprobe a() = fbt::f:middle;\n"
       "\t            ^ column 14");
   const std::pair<std::string_view, std::string_view> kCases[] = {
@@ -171,6 +194,14 @@ TEST(ProbeDefinitions, AreRefusedWithThePlaceInTheLibrary) {
       {"a() = fbt::f:entry { } never_in \"f\"", "names of functions end with *"},
       {"a() = fbt::f:entry { } absent \"no\"", "probe a has a place, and is absent"},
       {"a() never_in \"f*\"", "probe a has no place"},
+      {"a() = pid*::f:entry", "a probe cannot stand on"},
+      {"a() = pid12:libc.so.6:f:entry", "a probe cannot stand on"},
+      {"a() = pid*:libc.so.6:f*:entry", "a probe cannot stand on"},
+      {"a() = pid*:l:f:entry | pid*:l:g:entry", "alternatives are functions"},
+      {"a() = pid*:l:f:entry { self->x = 1; } -> pid*:l:g:return", "an end in a process is"},
+      {"a() = fbt::f:entry { self->x[arg0] = 1; } -> pid*:l:g:entry /self->x[arg0]/",
+       "an end in a process is"},
+      {"a() = fbt::f:entry; probe b() = pid*:l:f:entry", "provider p has probes of the kernel"},
   };
   for (const auto& [probe, why] : kCases) {
     EXPECT_NE(refusal(std::string(probe)).find(why), std::string::npos)

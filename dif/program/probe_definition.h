@@ -1,8 +1,8 @@
-// A probe that a D library defines on top of the kernel's functions, static tracepoints or counters
-// (docs/providers-in-d.md). dif/d/probe_definitions.h reads definitions from the text of libraries;
-// providers/stable makes probes of them. Expressions are still D text here: each kernel has its own
-// types and addresses, so they are compiled for one kernel when a program asks for the probe.
-// Plain data. Fire context: no.
+// A probe that a D library defines on top of the kernel's functions, static tracepoints or
+// counters, or of functions of processes (docs/providers-in-d.md). dif/d/probe_definitions.h reads
+// definitions from the text of libraries; providers/stable makes probes of them. Expressions are
+// still D text here: each kernel has its own types and addresses, so they are compiled for one
+// kernel when a program asks for the probe. Plain data. Fire context: no.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,17 @@ struct ProbePlace {
     OwnReturn,   // the same without the jumps into other functions, which return for it
     Tracepoint,  // a static tracepoint of the kernel
     Counter,     // where the kernel adds to a counter of its own (counter_sites.h)
+    UserEntry,   // of a function of processes
+    UserReturn,  // from it
     Nowhere,     // documented, and not there: `name` says why and what comes nearest
   };
   bool is_function() const {
     return kind == Kind::Entry || kind == Kind::Return || kind == Kind::OwnReturn;
   }
+  bool is_of_processes() const { return kind == Kind::UserEntry || kind == Kind::UserReturn; }
   Kind kind = Kind::Entry;
-  std::string module = "vmlinux";  // of the function
+  /// Of the function; of processes the name of a file, in which it may be a glob.
+  std::string module = "vmlinux";
   /// Of the function, tracepoint or counter. Alternatives for kernels that differ have a bar
   /// between them: the first counts that this kernel has. A glob is each function that it matches.
   std::string name = {};
@@ -66,8 +70,10 @@ struct ProbeBeginning {
   DefinitionText condition = {};  // empty: always
   std::vector<Remembered> remembered = {};
   /// The object that both belong to, beside the task: at the beginning and at the end. Without
-  /// it, the end is the return of the call whose entry is the beginning.
+  /// it, the end is the return of the call whose entry is the beginning; or, if that is in a
+  /// process and the end elsewhere, the last beginning of the task counts, until the probe fires.
   std::optional<DefinitionText> key = {}, key_at_end = {};
+  bool is_last_of_task = false;
   bool operator==(const ProbeBeginning&) const = default;
 };
 
@@ -109,6 +115,11 @@ struct ProbeDefinition {
   std::optional<ProbeBeginning> beginning = {};
   Kernels kernels = Kernels::Any;  // on others nobody hears of it
 
+  /// Whether it stands in processes, or begins there.
+  bool is_of_processes() const {
+    return place.is_of_processes() || (beginning && beginning->place.is_of_processes());
+  }
+
   /// In the text of an expression, `values[n]`; no D program contains such a byte.
   static constexpr char kMarker = '\x01';
   static std::string marker(std::size_t n) { return {kMarker, static_cast<char>('0' + n)}; }
@@ -124,11 +135,12 @@ struct DefinitionPart {
 /// At the end, remembered word n is arg<first_remembered() + n>: behind what the place passes. A
 /// return passes two, and so it has room for more.
 constexpr unsigned first_remembered(ProbePlace::Kind end) {
-  return end == ProbePlace::Kind::OwnReturn ? 2 : 7;
+  const bool is_own = end == ProbePlace::Kind::OwnReturn || end == ProbePlace::Kind::UserReturn;
+  return is_own ? 2 : 7;
 }
 inline constexpr std::size_t kMostRemembered = 8;
 constexpr std::size_t most_remembered(ProbePlace::Kind end) {
-  return end == ProbePlace::Kind::OwnReturn ? kMostRemembered : 3;
+  return first_remembered(end) == 2 ? kMostRemembered : 3;
 }
 
 }  // namespace ringside::dif

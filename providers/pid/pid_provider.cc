@@ -175,9 +175,4 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   return found;
 }
 
-ProbeArguments PidProvider::arguments(const Probe& probe) {
-  (void)probe;
-  return {};
-}
-
 }  // namespace ringside::providers

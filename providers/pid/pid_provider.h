@@ -21,7 +21,6 @@ class PidProvider final : public ProcessProvider {
   /// "pid" and a number, or a star.
   bool has_name(std::string_view provider) const override;
   bool may_match(std::string_view pattern) const override { return pattern.starts_with(name()); }
-  ProbeArguments arguments(const Probe& probe) override;
 
  private:
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,

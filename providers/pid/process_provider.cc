@@ -173,17 +173,32 @@ Result<void> ProcessProvider::enable(const Probe& probe) {
   Entry* const entry = find(probe.id);
   if (entry == nullptr) return no_such_probe();
   if (std::exchange(entry->is_enabled, true)) return {};
-  for (const Place& place : entry->places) {
+  auto done = bind(probe, *entry);
+  if (!done) entry->is_enabled = false;
+  return done;
+}
+
+Result<void> ProcessProvider::bind(const Probe& probe, const Entry& entry) {
+  for (const Place& place : entry.places) {
     Binding binding{.probe = probe.id, .site = place.in_function, .condition = place.condition};
     binding.at_function_edge = false;
-    binding.process = entry->process;
+    binding.process = entry.process;
+    binding.filter = place.filter;
     binding.plan = place.plan;
-    if (auto done = points_.bind_in_file(place.at, binding); !done) {
-      entry->is_enabled = false;
-      return done;
-    }
+    TRY(points_.bind_in_file(place.at, binding));
+  }
+  if (!entry.kernel_sites) return {};
+  for (BoundSite& bound : TRY(entry.kernel_sites())) {
+    bound.binding.probe = probe.id;
+    bound.binding.process = entry.process;
+    TRY(points_.bind(bound.site, bound.binding));
   }
   return {};
+}
+
+ProbeArguments ProcessProvider::arguments(const Probe& probe) {
+  const Entry* const entry = find(probe.id);
+  return entry == nullptr ? ProbeArguments() : entry->arguments;
 }
 
 std::string ProcessProvider::detail(const Probe& probe) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "providers/context/binding.h"
+#include "providers/functions/function_probes.h"
 #include "providers/provider.h"
 #include "providers/trap_points/user_point_table.h"
 #include "vmm/guest_memory.h"
@@ -33,6 +34,7 @@ class ProcessProvider : public Provider {
   Result<void> provide(const dif::ProbeDescription& pattern, const Visitor& visit) override;
   Result<void> refusals(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
   Result<std::optional<Probe>> by_id(dif::ProbeId id) override;
+  ProbeArguments arguments(const Probe& probe) override;
   std::string detail(const Probe& probe) override;
   Result<void> enable(const Probe& probe) override;
   /// The guest is told before tracing begins which files are to be watched.
@@ -58,12 +60,16 @@ class ProcessProvider : public Provider {
     std::uint32_t in_function = 0;  // bytes from the function's start
     const ArgumentPlan* plan = &kNoArguments;
     arch::Condition condition = arch::kNoCondition;
+    const TrapFilter* filter = nullptr;  // as a binding's
   };
   struct Entry {
     dif::ProbeDescription name;
     std::int32_t process = 0;     // 0: of all
     std::vector<Place> places{};  // of several files of one name all
-    std::string notes{};          // for -l -v
+    /// Where it stands in the kernel, too; each time that it is enabled.
+    std::function<Result<std::vector<BoundSite>>()> kernel_sites{};
+    std::string notes{};  // for -l -v
+    ProbeArguments arguments{};
     bool is_enabled = false;
   };
   using Trouble = std::function<void(const dif::ProbeDescription&, const std::string&)>;
@@ -94,6 +100,7 @@ class ProcessProvider : public Provider {
   };
   void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
+  Result<void> bind(const Probe& probe, const Entry& entry);
   Result<void> publish_one(const Pattern& pattern, Entry entry);
   static void add_places(Entry& entry, std::span<const Place> places);
   Entry* find(dif::ProbeId id);

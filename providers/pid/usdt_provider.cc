@@ -132,7 +132,11 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
     const std::string number = pattern.process == 0 ? "*" : std::to_string(pattern.process);
     const dif::ProbeDescription name{each.provider + number, module.name, in, dashed(each.name)};
     const auto [known, is_new] = numbers.try_emplace(name.to_string(), entries.size());
-    if (is_new) entries.push_back({.name = name, .process = pattern.process});
+    if (is_new) {
+      entries.push_back({.name = name, .process = pattern.process});
+      entries.back().arguments.why_unknown =
+          "a static probe's note tells sizes and no types: use arg0 and on";
+    }
     Entry* const entry = &entries[known->second];
     const FilePlace at{module.inode, each.offset, each.semaphore};
     if (std::ranges::find(entry->places, at, &Place::at) != entry->places.end()) continue;
@@ -151,13 +155,6 @@ const ArgumentPlan* UsdtProvider::plan_of(const std::string& arguments) {
   auto& found = plans_[arguments];
   if (!found) found = std::make_unique<const Plan>(arguments);
   return &found->plan;
-}
-
-ProbeArguments UsdtProvider::arguments(const Probe& probe) {
-  (void)probe;
-  ProbeArguments unknown;
-  unknown.why_unknown = "a static probe's note tells sizes and no types: use arg0 and on";
-  return unknown;
 }
 
 }  // namespace ringside::providers

@@ -26,7 +26,6 @@ class UsdtProvider final : public ProcessProvider {
   /// Whether it ends with a number or a star, and has something before it.
   bool may_match(std::string_view pattern) const override;
   bool is_for_the_rest() const override { return true; }
-  ProbeArguments arguments(const Probe& probe) override;
 
  private:
   struct Plan {

@@ -133,7 +133,9 @@ Result<void> KernelPlaces::check(const ProbePlace& place) {
     case ProbePlace::Kind::Entry:
     case ProbePlace::Kind::Return:
     case ProbePlace::Kind::OwnReturn: return check_function(place);
-    case ProbePlace::Kind::Tracepoint: return {};
+    case ProbePlace::Kind::Tracepoint:
+    case ProbePlace::Kind::UserEntry:
+    case ProbePlace::Kind::UserReturn: return {};
     case ProbePlace::Kind::Counter: return counters_.check(place.name);
     case ProbePlace::Kind::Nowhere: return fail(ErrorCode::Unsupported, std::string(place.name));
   }
@@ -171,6 +173,8 @@ Result<std::vector<BoundSite>> KernelPlaces::sites(const ProbePlace& place) {
     case ProbePlace::Kind::Tracepoint:
       return tracepoints_.bound_sites(place.name, place.never_in, place.never_called_by);
     case ProbePlace::Kind::Counter: return counters_.sites_of(place.name);
+    case ProbePlace::Kind::UserEntry:
+    case ProbePlace::Kind::UserReturn: return std::vector<BoundSite>();
     case ProbePlace::Kind::Nowhere: return fail(ErrorCode::Unsupported, std::string(place.name));
   }
   __builtin_unreachable();

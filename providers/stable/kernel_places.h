@@ -41,7 +41,8 @@ class KernelPlaces {
   /// Whether this kernel has the place. Error (Unsupported): it lacks it.
   Result<void> check(const dif::ProbePlace& place);
   /// The places where the probe stands, for use after check(). The bindings still lack the probe's
-  /// id, plan and condition. Error (Unsupported): the reason why no probe can stand there.
+  /// id, plan and condition. A place in processes has none. Error (Unsupported): the reason why no
+  /// probe can stand there.
   Result<std::vector<BoundSite>> sites(const dif::ProbePlace& place);
 
  private:

@@ -45,7 +45,7 @@ PassedTypes types_of_function(const guest_linux::Kernel& kernel,
 
 PassedTypes passed_types(const guest_linux::Kernel& kernel, KernelPlaces& places,
                          const ProbePlace& place) {
-  if (place.kind == ProbePlace::Kind::Counter) return std::nullopt;
+  if (place.kind == ProbePlace::Kind::Counter || place.is_of_processes()) return std::nullopt;
   if (place.kind != ProbePlace::Kind::Tracepoint) {
     return types_of_function(kernel, places.function(place), place.kind);
   }
@@ -59,8 +59,10 @@ ArgumentPlan passed_plan(const TypeGraph& types, const ProbePlace& place,
                          const PassedTypes& passed) {
   ArgumentPlan plan;
   switch (place.kind) {
-    case ProbePlace::Kind::Entry: plan = kFunctionEntryArguments; break;
+    case ProbePlace::Kind::Entry:
+    case ProbePlace::Kind::UserEntry: plan = kFunctionEntryArguments; break;
     case ProbePlace::Kind::Return:
+    case ProbePlace::Kind::UserReturn:
     case ProbePlace::Kind::OwnReturn: plan = kFunctionReturnArguments; break;
     default:
       for (unsigned n = 0; n < plan.arguments.size(); ++n) {
@@ -286,7 +288,7 @@ const TrapFilter* StablePlace::at_end(const TrapFilter* site) {
 
 const TrapFilter* StablePlace::at_start(const TrapFilter* site,
                                         std::atomic<std::uint64_t>& displaced) {
-  if (starts_ == nullptr) starts_ = std::make_unique<StartTable>(displaced);
+  if (starts_ == nullptr) starts_ = std::make_shared<StartTable>(displaced);
   return &arrivals_.emplace_back(*this, site, PlaceFilter::End::Beginning);
 }
 
@@ -299,11 +301,14 @@ bool StablePlace::holds(const Code& code, const ArgumentMoment& at) const {
 }
 
 /// The key of what begins or ends there: of a call its stack, else the object, which is value `n`
-/// of the code. Empty where it cannot be told.
+/// of the code. Stacks of processes may have the same addresses. Empty where it cannot be told.
 std::optional<std::uint64_t> StablePlace::key(const std::optional<Code>& code, std::size_t n,
                                               const ArgumentMoment& at) const {
-  if (!probe_.beginning->key) return at.registers.*arch::kStackPointer;
-  const auto object = evaluator_.evaluate(code->value(n), code->plan, at);
+  const auto& beginning = *probe_.beginning;
+  const std::uint64_t stack = at.registers.*arch::kStackPointer;
+  if (!beginning.key && !beginning.place.is_of_processes()) return stack;
+  Result<std::uint64_t, Fault> object = beginning.is_last_of_task ? 0 : stack;
+  if (beginning.key) object = evaluator_.evaluate(code->value(n), code->plan, at);
   // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
   const auto task = evaluator_.current_task(at);
@@ -313,20 +318,21 @@ std::optional<std::uint64_t> StablePlace::key(const std::optional<Code>& code, s
 
 bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
   if (!end_ && !beginning_) return true;
-  if (beginning_) {
-    const auto who = key(end_, types_.size(), at);
-    const auto start = who ? starts_->take(*who) : std::nullopt;
-    if (!start) return false;
-    const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
-    std::ranges::copy(words, out.words.begin() + dif::first_remembered(probe_.place.kind));
-  }
-  return !end_ || holds(*end_, at);
+  if (!beginning_) return holds(*end_, at);
+  const auto who = key(end_, types_.size(), at);
+  const auto start = who ? starts_->take(*who) : std::nullopt;
+  if (!start) return false;
+  const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
+  std::ranges::copy(words, out.words.begin() + dif::first_remembered(probe_.place.kind));
+  const bool fires = start->of == this && (!end_ || holds(*end_, at));
+  if (!fires && probe_.beginning->is_last_of_task) starts_->put(*who, *start);
+  return fires;
 }
 
 /// Never fires.
 bool StablePlace::begins(const ArgumentMoment& at) const {
   if (!holds(*beginning_, at)) return false;
-  Start start;
+  Start start{.words = {}, .of = this};
   const std::size_t count = probe_.beginning->remembered.size();
   for (std::size_t n = 0; n < count; ++n) {
     const auto value = evaluator_.evaluate(beginning_->value(n), beginning_->plan, at);

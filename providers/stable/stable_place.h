@@ -42,6 +42,9 @@ class StablePlace final : public ComputedArguments {
   /// The TrapFilter for a binding at the beginning. `displaced` counts the beginnings that were
   /// forgotten, since too much had begun at a time.
   const TrapFilter* at_start(const TrapFilter* site, std::atomic<std::uint64_t>& displaced);
+  /// Before at_start(): what begins here takes the place of what has begun in others with this
+  /// table.
+  void share_starts(std::shared_ptr<StartTable> starts) { starts_ = std::move(starts); }
 
  private:
   /// The code of one place.
@@ -90,7 +93,7 @@ class StablePlace final : public ComputedArguments {
   unsigned adding_ = 0;  // bit set of the remembered words to which a further beginning adds
   ArgumentPlan plan_;
   std::deque<PlaceFilter> arrivals_;
-  std::unique_ptr<StartTable> starts_;  // when one with a beginning is enabled
+  std::shared_ptr<StartTable> starts_;  // when one with a beginning is enabled
 };
 
 }  // namespace ringside::providers

@@ -7,21 +7,10 @@
 
 #include "providers/other_kernels.h"
 #include "providers/stable/stable_place.h"
+#include "providers/stable/stable_process_provider.h"
 
 namespace ringside::providers {
 namespace {
-
-/// The stability that the Dynamic Tracing Guide promises of proc, sched, io, ip, tcp and udp
-/// ("Stability").
-constexpr dif::ProviderAttributes kStableAttributes = [] {
-  using enum dif::Stability;
-  using enum dif::DependencyClass;
-  return dif::ProviderAttributes{.provider = {Evolving, Evolving, Isa},
-                                 .module = {Private, Private, Unknown},
-                                 .function = {Private, Private, Unknown},
-                                 .name = {Evolving, Evolving, Isa},
-                                 .arguments = {Evolving, Evolving, Isa}};
-}();
 
 /// Published scripts may name the modules that illumos's kernel is made of, with its functions:
 /// io:genunix::start. They mean the probes of the kernel, whose functions are others here.
@@ -34,6 +23,16 @@ dif::ProbeDescription on_this_kernel(dif::ProbeDescription pattern) {
 }
 
 }  // namespace
+
+const dif::ProviderAttributes kStableAttributes = [] {
+  using enum dif::Stability;
+  using enum dif::DependencyClass;
+  return dif::ProviderAttributes{.provider = {Evolving, Evolving, Isa},
+                                 .module = {Private, Private, Unknown},
+                                 .function = {Private, Private, Unknown},
+                                 .name = {Evolving, Evolving, Isa},
+                                 .arguments = {Evolving, Evolving, Isa}};
+}();
 
 StableProvider::StableProvider(std::string_view provider, std::shared_ptr<Shared> shared,
                                guest_linux::Kernel& kernel, ProbePoints& points)
@@ -143,12 +142,15 @@ ProbeArguments StableProvider::arguments(const Probe& probe) {
   if (!index) return {};
   Row& row = rows_[*index];
   const auto place = place_of(row);
-  if (!place) return {};
+  return place ? arguments_of(*row.probe, **place) : ProbeArguments();
+}
+
+ProbeArguments arguments_of(const dif::ProbeDefinition& probe, const StablePlace& place) {
   ProbeArguments arguments;
   arguments.known = true;
-  arguments.types = (*place)->types();
-  for (const auto& native : row.probe->arguments) arguments.names.push_back(native.name);
-  for (const auto& shown : row.probe->translated) {
+  arguments.types = place.types();
+  for (const auto& native : probe.arguments) arguments.names.push_back(native.name);
+  for (const auto& shown : probe.translated) {
     arguments.translated.push_back({shown.type, shown.native});
   }
   return arguments;
@@ -189,13 +191,26 @@ void StableProvider::note_disabled(dif::ProbeId id) {
 
 std::shared_ptr<const std::atomic<std::uint64_t>> add_stable_providers(
     Registry& registry, std::shared_ptr<const DefinedProbes> defined, const GuestReader& text,
-    guest_linux::Kernel& kernel, ProbePoints& points) {
+    const vmm::GuestMemory& memory, guest_linux::Kernel& kernel, UserPointTable& users,
+    ProbePoints& points) {
   const auto shared =
       std::make_shared<StableProvider::Shared>(std::move(defined), text, kernel, points);
+  const auto& all = shared->defined->probes;
+  const auto is_of_processes = [&all](std::string_view provider) {
+    return std::ranges::any_of(all, [provider](const dif::ProbeDefinition& probe) {
+      return probe.provider == provider && probe.is_of_processes();
+    });
+  };
   std::unordered_set<std::string_view> added;
-  for (const dif::ProbeDefinition& probe : shared->defined->probes) {
-    if (!added.insert(probe.provider).second) continue;
-    registry.add(std::make_unique<StableProvider>(probe.provider, shared, kernel, points));
+  for (const dif::ProbeDefinition& probe : all) {
+    const std::string_view name = probe.provider;
+    if (!added.insert(name).second) continue;
+    if (is_of_processes(name)) {
+      registry.add(
+          std::make_unique<StableProcessProvider>(name, shared, memory, kernel, users, points));
+    } else {
+      registry.add(std::make_unique<StableProvider>(name, shared, kernel, points));
+    }
   }
   return {shared, &shared->displaced};
 }

@@ -19,6 +19,8 @@
 #include "providers/stable/defined_probes.h"
 #include "providers/stable/kernel_places.h"
 #include "providers/stable/place_evaluator.h"
+#include "providers/trap_points/user_point_table.h"
+#include "vmm/guest_memory.h"
 
 namespace ringside::providers {
 
@@ -80,10 +82,18 @@ class StableProvider final : public Provider {
   std::uint64_t generation_ = 0;  // that their sites are of
 };
 
+/// The stability that the Dynamic Tracing Guide promises of proc, sched, io, ip, tcp and udp
+/// ("Stability").
+extern const dif::ProviderAttributes kStableAttributes;
+
+/// The promise of a definition: its probe's arguments.
+ProbeArguments arguments_of(const dif::ProbeDefinition& probe, const StablePlace& place);
+
 /// The providers of these definitions, in the order of their ids. `text` is kernel text without
 /// breakpoints of ours. Returns how many beginnings were displaced so far, which goes on counting.
 std::shared_ptr<const std::atomic<std::uint64_t>> add_stable_providers(
     Registry& registry, std::shared_ptr<const DefinedProbes> defined, const GuestReader& text,
-    guest_linux::Kernel& kernel, ProbePoints& points);
+    const vmm::GuestMemory& memory, guest_linux::Kernel& kernel, UserPointTable& users,
+    ProbePoints& points);
 
 }  // namespace ringside::providers

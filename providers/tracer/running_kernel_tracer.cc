@@ -570,7 +570,8 @@ void RunningKernelTracer::add_providers(Registry& registry) {
   registry.add(std::make_unique<SyscallProvider>(table_.original_text(), kernel_, points_));
   registry.add(std::make_unique<FbtProvider>(table_.original_text(), kernel_, points_));
   if (defined_ == nullptr) return;
-  displaced_ = add_stable_providers(registry, defined_, table_.original_text(), kernel_, points_);
+  displaced_ = add_stable_providers(registry, defined_, table_.original_text(), machine_.memory(),
+                                    kernel_, users_, points_);
 }
 
 void RunningKernelTracer::add_wide_providers(Registry& registry) {

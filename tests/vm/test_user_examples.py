@@ -186,11 +186,14 @@ class Everything(Guest):
         super().add_to(archive)
         tls = dynamic_program("tls.c", "-Wl,--no-as-needed", "-l:libssl.so.3", "-l:libcrypto.so.3")
         archive.file("bin/tls", tls, 0o755)
+        gnutls = dynamic_program("gnutls.c", "-Wl,--no-as-needed", "-l:libgnutls.so.30")
+        archive.file("bin/gnutls", gnutls, 0o755)
         archive.file("bin/bash", pathlib.Path("/bin/bash").read_bytes(), 0o755)
-        with tempfile.NamedTemporaryFile() as program:
-            program.write(tls)
-            program.flush()
-            libraries = libraries_of("/bin/bash", program.name)
+        with tempfile.TemporaryDirectory() as folder:
+            programs = [pathlib.Path(folder) / "tls", pathlib.Path(folder) / "gnutls"]
+            for path, program in zip(programs, (tls, gnutls)):
+                path.write_bytes(program)
+            libraries = libraries_of("/bin/bash", *programs)
         for name, path in libraries.items():
             if name != "libc.so.6":  # the image has it
                 archive.file(f"lib/{name}", path.read_bytes(), 0o755)
@@ -209,19 +212,32 @@ class Everything(Guest):
         self.assertEqual(found, [("found", "localhost"), ("none", "nobody.invalid"), ("found", "-")] * TIMES
                          + [("found", "localhost")], text)
 
-    def test_sslplain(self):
+    def plain_text(self, program, library):
+        """The lines of sslplain about two runs of a program, and the addresses of its connections."""
         text, said = self.trace_all(
-            "sslplain", f"(tls {MESSAGES} > /tmp/first) & "
-            "until grep -q libssl /proc/$(pidof tls)/maps 2> /dev/null; do usleep 100000; done",
-            f"touch /tmp/go; while pidof tls > /dev/null; do usleep 100000; done; cat /tmp/first; tls {MESSAGES}")
+            "sslplain", f"({program} {MESSAGES} > /tmp/first) & "
+            f"until grep -q {library} /proc/$(pidof {program})/maps 2> /dev/null; do usleep 100000; done",
+            f"touch /tmp/go; while pidof {program} > /dev/null; do usleep 100000; done; cat /tmp/first; "
+            f"{program} {MESSAGES}")
+        ends = re.findall(r"^client (\w+) server (\w+)$", said, re.MULTILINE)
+        self.assertEqual(len(ends), 2, said)
+        return re.findall(rf"^ *\d+ {program} +(\w+) +(\w+) +(\d+) (.*)$", text, re.MULTILINE), ends
+
+    def test_sslplain(self):
+        found, ends = self.plain_text("tls", "libssl")
         wanted = []
-        for client, server in re.findall(r"^client (\w+) server (\w+)$", said, re.MULTILINE):
+        for client, server in ends:
             for n in range(MESSAGES):
                 message = rf"message {n}\n\0"
                 wanted += [(client, "SSL_write", "10", message), (server, "SSL_read", "10", message)]
             wanted += [(server, "SSL_write_ex", "6", r"answer\0"), (client, "SSL_read_ex", "6", r"answer\0")]
-        found = re.findall(r"^ *\d+ tls +(\w+) +(\w+) +(\d+) (.*)$", text, re.MULTILINE)
-        self.assertEqual(found, wanted, text)
+        self.assertEqual(found, wanted)
+
+    def test_sslplain_of_gnutls(self):
+        found, ends = self.plain_text("gnutls", "libgnutls")
+        self.assertEqual(found, [(end, call, "10", rf"message {n}\n\0") for client, server in ends
+                                 for n in range(MESSAGES)
+                                 for end, call in ((client, "gnutls_record_send2"), (server, "gnutls_record_recv"))])
 
     def test_bashreadline(self):
         lines = ["echo one", "echo two  words", "", "exit 0"]

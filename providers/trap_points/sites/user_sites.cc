@@ -192,10 +192,11 @@ bool is_import(const ReadFile& file, std::uint64_t offset) {
 class WaysOut {
  public:
   WaysOut(const ReadFile& file, const FileFunctions& functions, const FindPiece& find_piece,
-          const FileFunction& function)
+          const FileFunction& function, OnTailCall on_tail_call)
       : file_(file),
         functions_(functions),
         find_piece_(find_piece),
+        follows_(on_tail_call == OnTailCall::Follow),
         parts_(parts_of(functions, function)) {}
 
   Result<std::vector<UserReturn>> find() {
@@ -231,11 +232,9 @@ class WaysOut {
                     fmt::format("{}+{:#x} does not decode", part.name, at - part.offset));
       }
       const bool jumps = one->flow == Flow::Jump || one->flow == Flow::ConditionalJump;
-      bool leaves = jumps && !is_in(parts_, one->target);
-      if (leaves && !leads_to_function(one->target)) {
-        const auto where = fmt::format("{}+{:#x}", part.name, at - part.offset);
-        leaves = TRY(leads_out(where, one->target.offset_from(kAnywhere)));
-      }
+      const bool leaves = jumps && !is_in(parts_, one->target) &&
+                          TRY(leads_out(fmt::format("{}+{:#x}", part.name, at - part.offset),
+                                        one->target.offset_from(kAnywhere)));
       if (one->flow == Flow::Return) found_.push_back({{at, true}});
       if (leaves) found_.push_back({{at, false, one->condition}, one->target});
       at += one->length;
@@ -243,25 +242,28 @@ class WaysOut {
     return {};
   }
 
-  bool leads_to_function(GuestVirt target) const {
-    const std::uint64_t offset = target.offset_from(kAnywhere);
-    const auto all = functions_.all();
-    const auto found = std::ranges::lower_bound(all, offset, {}, &FileFunction::offset);
-    return (found != all.end() && found->offset == offset) || is_import(file_, offset);
-  }
-
-  /// Whether a jump to where no symbol stands leaves; if it does not, the piece is one more part.
+  /// Whether a jump to there leaves; if it does not, that is one more part.
   Result<bool> leads_out(const std::string& where, std::uint64_t target) {
+    const auto all = functions_.all();
+    const auto found = std::ranges::lower_bound(all, target, {}, &FileFunction::offset);
+    const bool is_function = found != all.end() && found->offset == target;
+    if (is_import(file_, target)) return true;
+    if (is_function && !follows_) return true;
+    if (parts_.size() == kMostParts) return fail(ErrorCode::Unsupported, "it has too many parts");
+    if (is_function) {
+      parts_.push_back(*found);
+      return false;
+    }
     const auto piece = find_piece_(target);
-    // What has a symbol is another function's, which may have returns of its own.
-    if (!piece || functions_.at(target) != nullptr || parts_.size() == kMostParts) {
+    // Code with a symbol is another function's, which may have returns of its own.
+    if (!piece || functions_.at(target) != nullptr) {
       return fail(ErrorCode::Unsupported,
                   fmt::format("{} jumps to where no symbol stands, which may be a part of the "
                               "function or another one",
                               where));
     }
     const bool may_be_function = piece->offset == target && piece->may_be_called;
-    if (may_be_function && !jumps_back(*piece)) return true;
+    if (may_be_function && !follows_ && !jumps_back(*piece)) return true;
     parts_.push_back({parts_.front().name, piece->offset, piece->size});
     return false;
   }
@@ -287,6 +289,7 @@ class WaysOut {
   const ReadFile& file_;
   const FileFunctions& functions_;
   const FindPiece& find_piece_;
+  const bool follows_;
   std::vector<FunctionPart> parts_;  // the function itself is the first
   std::vector<WayOut> found_;
 };
@@ -295,8 +298,8 @@ class WaysOut {
 
 Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunctions& functions,
                                              const FindPiece& find_piece,
-                                             const FileFunction& function) {
-  return WaysOut(file, functions, find_piece, function).find();
+                                             const FileFunction& function, OnTailCall on_tail_call) {
+  return WaysOut(file, functions, find_piece, function, on_tail_call).find();
 }
 
 }  // namespace ringside::providers

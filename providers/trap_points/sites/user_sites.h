@@ -61,13 +61,18 @@ struct UserReturn {
 /// The piece of code, by the file's unwind table, that has this byte of the file; empty: none that
 /// is known.
 using FindPiece = std::function<std::optional<guest_linux::FilePiece>(std::uint64_t offset)>;
+/// Whether a jump to another function is a way out, or the ways out of that one count, too: then it
+/// takes an entry to tell whose return it is.
+enum class OnTailCall : std::uint8_t { Leave, Follow };
 /// All ways out: returns, and jumps to other functions, also from its parts, to which jumps stay
 /// inside. A part is what the name tells (NAME.cold), or a piece without a symbol that is entered
 /// with a frame, or in its middle, or that jumps back. Unsupported: the function has no known size,
-/// or does not decode; or a jump leads where neither a symbol nor a piece is known.
+/// or does not decode; or a jump leads where neither a symbol nor a piece is known. Jumps to
+/// imports are ways out in any case.
 Result<std::vector<UserReturn>> user_returns(const ReadFile& file,
                                              const guest_linux::FileFunctions& functions,
                                              const FindPiece& find_piece,
-                                             const guest_linux::FileFunction& function);
+                                             const guest_linux::FileFunction& function,
+                                             OnTailCall on_tail_call = OnTailCall::Leave);
 
 }  // namespace ringside::providers

@@ -204,7 +204,7 @@ TEST_F(UserSites, AJumpToAnImportLeaves) {
   EXPECT_FALSE((*found)[0].has_value);
 }
 
-// What a stripped C library has: functions and parts without a symbol.
+// A stripped C library has functions and parts without a symbol.
 
 TEST_F(UserSites, AJumpToAFunctionWithoutASymbolLeaves) {
   put(0, {0x75, 0x3e, 0xc3});  // jne 0x40; ret
@@ -243,6 +243,23 @@ TEST_F(UserSites, PartsHavePartsOfTheirOwn) {
   put(0x60, {0xe9, 0x1b, 0, 0, 0});  // jmp 0x80
   function("own", 0, 2), piece(0x40, 3, false), piece(0x60, 5, false), piece(0x80, 1, true);
   EXPECT_EQ(ways_out(2), (std::vector<std::int64_t>{0x42, -0x60}));
+}
+
+TEST_F(UserSites, TailCallsAreFollowedOnRequest) {
+  put(0, {0x74, 0x3e, 0xeb, 0x1c});                  // je 0x40; jmp 0x20
+  put(0x20, {0xc3});                                 // without a symbol
+  put(0x40, {0x75, 0xbe, 0xe9, 0xb9, 0x00, 0, 0});   // jne 0; jmp 0x100
+  put(0x100, {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90});  // an import
+  function("own", 0, 4), function("other", 0x40, 7), piece(0x20, 1, true);
+  functions_ = file_.functions();
+  const auto found =
+      user_returns(reader(), functions_, pieces(), {"own", kText, 4}, OnTailCall::Follow);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ((*found)[0].offset, kText + 0x42);
+  EXPECT_FALSE((*found)[0].has_value);
+  EXPECT_EQ((*found)[1].offset, kText + 0x20);
+  EXPECT_TRUE((*found)[1].has_value);
 }
 
 TEST_F(UserSites, APieceOfAnotherFunctionIsNoPart) {

@@ -1,0 +1,123 @@
+"""plockstat: locks of a program that takes each a known number of times (mutexes.c)."""
+
+import collections
+import pathlib
+import re
+import tempfile
+import unittest
+
+from made_images import Archive, dynamic_program, initrd_with
+from test_attach_qmp import Machine, begin, end, started
+
+ROUNDS, WAITERS = 50, 3
+OPTIONS = ("-D_GNU_SOURCE", "-pthread")
+PROBES = 'plockstatPID::: { printf("%s %x %d\\n", probename, arg0, arg1); }'
+
+
+class Counts(unittest.TestCase):
+    IMAGE, CPUS = "debian-6.12", 2
+
+    @classmethod
+    def setUpClass(cls):
+        archive = Archive()
+        archive.file("bin/mutexes", dynamic_program("mutexes.c", *OPTIONS), 0o755)
+        archive.file("bin/mutexes_static", dynamic_program("mutexes.c", "-static", *OPTIONS), 0o755)
+        initrd = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "initrd"
+        initrd.write_bytes(initrd_with(cls.IMAGE, archive))
+        cls.machine = cls.enterClassContext(Machine(cls.IMAGE, cls.CPUS, initrd=initrd))
+
+    def guest(self, command):
+        """The output of a command in the guest."""
+        status, said = self.machine.port.run(command)
+        self.assertEqual(status, 0, said)
+        return said.decode()
+
+    def begin(self, program="mutexes"):
+        """The process number and the locks' addresses of one that waits for its word."""
+        said = self.guest(f"rm -f /tmp/go /tmp/said; ({program} {ROUNDS} > /tmp/said; echo ended >> /tmp/said) & "
+                          "while [ ! -s /tmp/said ]; do usleep 100000; done; cat /tmp/said")
+        names = dict(re.findall(r"(\w+) (?:0x)?(\w+)", said))
+        return names.pop("process"), {address: name for name, address in names.items()}
+
+    def go(self):
+        self.assertIn("done", self.guest("touch /tmp/go; while ! grep -q ended /tmp/said; do usleep 100000; done; "
+                                         "cat /tmp/said"))
+
+    def count(self, program, provider="plockstatPID"):
+        """How often each probe fired, by the lock's name and arg1."""
+        pid, locks = self.begin(program)
+        clause = PROBES.replace("plockstatPID", provider).replace("PID", pid)
+        if "*" in provider:
+            clause = clause.replace("{", f"/pid == {pid}/ {{", 1)
+        with self.machine.trace(begin(clause), ["-q"]) as running:
+            started(running)
+            self.go()
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        found = collections.Counter()
+        for probe, address, argument in re.findall(r"^(\S+) (\w+) (\d+)$", outcome.stdout, re.MULTILINE):
+            if address in locks:  # the C library has locks of its own
+                found[probe, locks[address], 0 if probe == "mutex-block" else int(argument)] += 1
+        return found
+
+    def check(self, found):
+        once, several = ROUNDS, WAITERS + 1
+        # Its thread may come while the lock is held.
+        found.pop(("mutex-block", "signalled", 0), None)
+        self.assertEqual(found, {
+            ("mutex-acquire", "plain", 0): 3 * once, ("mutex-release", "plain", 0): 3 * once,
+            ("mutex-error", "plain", 110): once, ("mutex-block", "plain", 0): once,
+            ("mutex-acquire", "recursive", 0): once, ("mutex-acquire", "recursive", 1): once,
+            ("mutex-release", "recursive", 0): once, ("mutex-release", "recursive", 1): once,
+            ("mutex-acquire", "checked", 0): once, ("mutex-release", "checked", 0): once,
+            ("mutex-error", "checked", 35): once, ("mutex-error", "checked", 1): once,
+            ("mutex-acquire", "held", 0): several, ("mutex-release", "held", 0): several,
+            ("mutex-block", "held", 0): WAITERS,
+            ("mutex-acquire", "signalled", 0): 3, ("mutex-release", "signalled", 0): 3,
+            ("rw-acquire", "shared", 0): 2 * once + WAITERS - 1, ("rw-release", "shared", 0): 2 * once + WAITERS - 1,
+            ("rw-acquire", "shared", 1): once + 2, ("rw-release", "shared", 1): once + 2,
+            ("rw-block", "shared", 0): WAITERS - 1, ("rw-block", "shared", 1): 1})
+
+    def test_of_a_process(self):
+        self.check(self.count("mutexes"))
+
+    def test_of_all_processes(self):
+        self.check(self.count("mutexes", "plockstat*"))
+
+    def test_of_a_static_program(self):
+        self.check(self.count("mutexes_static"))
+
+    def test_of_traps_that_wait(self):
+        """An address out of D's state makes all wait."""
+        pid, locks = self.begin()
+        clause = 'plockstatPID:::mutex-acquire { self->at = arg0; @[arg0, *(int *)copyin(self->at, 4)] = count(); }'
+        with self.machine.trace(begin(clause.replace("PID", pid)), ["-q"]) as running:
+            started(running)
+            self.go()
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        found = {(locks[f"{int(address):x}"], int(word)): int(count)
+                 for address, word, count in re.findall(r"^ +(\d+) +(\d) +(\d+)$", outcome.stdout, re.MULTILINE)
+                 if f"{int(address):x}" in locks}
+        self.assertEqual(found["plain", 1], 3 * ROUNDS, found)
+        self.assertEqual(found["recursive", 1], 2 * ROUNDS, found)
+
+    def test_says_what_it_has_not(self):
+        pid, _ = self.begin()
+        outcome = self.machine.run(f"plockstat{pid}:::mutex-spin", ["-q"])
+        self.assertEqual(outcome.status, 1, outcome)
+        self.assertIn("spins inside of pthread_mutex_lock()", outcome.stderr)
+        outcome = self.machine.run("plockstat99999:::mutex-block", ["-q"])
+        self.assertIn("the guest has no process 99999", outcome.stderr)
+        outcome = self.machine.run("plockstat1:::mutex-block", ["-q"])
+        self.assertIn("neither a file libc.so.6 of the process nor its program has a function pthread_mutex_lock",
+                      outcome.stderr)
+        self.go()
+
+
+class CountsOfOld(Counts):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
+if __name__ == "__main__":
+    unittest.main()
