@@ -17,6 +17,7 @@
 #include "cli/messages/messages.h"
 #include "cli/options/option_pages.h"
 #include "cli/options/options.h"
+#include "cli/plockstat.h"
 #include "cli/session/session.h"
 #include "cli/statistics/stats.h"
 #include "cli/vms.h"
@@ -113,5 +114,6 @@ int main(int argc, char** argv) {
   if (line->task == Task::Examples) return cli::print_examples(line->example);
   if (line->task == Task::Stats) return cli::run_stats(*line);
   if (line->task == Task::Why) return cli::run_why(*line);
+  if (line->task == Task::Plockstat) return cli::run_plockstat(std::move(*line));
   return cli::run_session(std::move(*line));
 }

@@ -15,6 +15,7 @@
 #include "cli/messages/messages.h"
 #include "cli/options/line_options.h"
 #include "cli/options/machine_list.h"
+#include "vmm/base/numbers.h"
 #include "vmm/base/similar_name.h"
 
 namespace ringside::cli {
@@ -141,6 +142,62 @@ Result<std::size_t> begin_run(CommandLine& line, const Words& words) {
   return 2;
 }
 
+Result<unsigned> take_count(std::string_view letter, std::string_view word) {
+  constexpr unsigned kMost = 1'000'000;
+  const auto number = ringside::parse_number<unsigned>(word);
+  if (number && *number > 0 && *number <= kMost) return *number;
+  return fail(ErrorCode::Usage,
+              fmt::format("plockstat: {} takes a number from 1 on, not '{}'", letter, word));
+}
+
+/// Its letters, those of plockstat(1M), come before others: -s and -e mean something else there.
+Result<std::size_t> begin_plockstat(CommandLine& line, const Words& words) {
+  line.task = CommandLine::Task::Plockstat;
+  PlockstatOptions& options = line.plockstat;
+  std::size_t at = 2;
+  for (; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const bool is_flag = word == "-A" || word == "-C" || word == "-H";
+    if (is_flag) {
+      options.contention = word != "-H", options.hold = word != "-C";
+    } else if (word == "-s" || word == "-e") {
+      if (++at == words.size()) {
+        return fail(ErrorCode::Usage, fmt::format("plockstat: {} takes a number", word));
+      }
+      (word == "-s" ? options.depth : options.seconds) = TRY(take_count(word, words[at]));
+    } else if (word.starts_with('-')) {
+      break;
+    } else if (line.machines.empty()) {
+      line.machines.emplace_back().attach = {word, {}};
+    } else if (const auto process = ringside::parse_number<std::int64_t>(word);
+               process && line.processes.empty()) {
+      line.processes.push_back(*process);
+    } else {
+      return fail(
+          ErrorCode::Usage,
+          fmt::format("plockstat: '{}' is no number of a process: plockstat TARGET PID", word));
+    }
+  }
+  return at - 1;
+}
+
+/// `plockstat` looks at one process of one guest, and brings its program along.
+Result<void> check_plockstat(const CommandLine& line) {
+  if (!line.programs.empty() || !line.arguments.empty() || !line.core_file.empty()) {
+    return fail(ErrorCode::Usage,
+                "plockstat: it takes no program; its own options (-A, -C, -H, -s, -e) come first");
+  }
+  if (!line.commands.empty()) {
+    return fail(
+        ErrorCode::Unsupported,
+        "plockstat: a command of -c has not mapped its libraries when tracing begins: start "
+        "it in the guest, and name its process");
+  }
+  if (line.machines.size() == 1 && line.processes.size() == 1) return {};
+  return fail(ErrorCode::Usage,
+              "plockstat: name a machine and a process of its guest: plockstat TARGET PID");
+}
+
 template <CommandLine::Task kTask>
 Result<std::size_t> begin_task(CommandLine& line, const Words&) {
   line.task = kTask;
@@ -198,6 +255,7 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
   if (line.task == Task::Why) return check_why(line);
   if (line.task == Task::Stats) return check_stats(line);
   TRY(check_machines(line));
+  if (line.task == Task::Plockstat) return check_plockstat(line);
   TRY(check_from_start(line));
   const bool runs = !line.machines.empty() || !line.commands.empty() || !line.processes.empty();
   if (!line.core_file.empty() && runs) {

@@ -49,6 +49,13 @@ struct MachineOptions {
   bool outlives_us() const { return attach.has_value() || qemu.keep; }
 };
 
+/// `plockstat`: as the letters of plockstat(1M) say.
+struct PlockstatOptions {
+  bool contention = true, hold = false;
+  unsigned depth = 0;    // of stacks in the callers' place; 0: the callers
+  unsigned seconds = 0;  // 0: to the process's end
+};
+
 struct CommandLine {
   enum class Task : std::uint8_t {
     Trace,
@@ -62,6 +69,7 @@ struct CommandLine {
     Why,             // `why`: a health report
     Examples,        // `examples`: the scripts that come with the program
     Stats,           // `stats`: the figures of traces that run
+    Plockstat,       // `plockstat`: the locks of a process
     Version,         // -V: of D, in dtrace's words
     ProgramVersion,  // --version
     Help,
@@ -70,6 +78,7 @@ struct CommandLine {
   std::vector<ProgramSource> programs;
   std::string dof_file;                // `run`: the program, compiled before
   std::string example;                 // `examples`: the script to show; empty: a list
+  PlockstatOptions plockstat;          // `plockstat`
   std::string core_file;               // --core: a saved guest
   std::string types_file;              // --types: of the kernels that are traced
   std::vector<std::string> arguments;  // $1...

@@ -46,6 +46,32 @@ TEST(CommandLine, WhyTakesOneMachineOrACoreAndNoProgram) {
   EXPECT_FALSE(parse({"why", "--core", "file", "-O", "xml"}));
 }
 
+TEST(CommandLine, PlockstatTakesAMachineAndAProcess) {
+  const auto line = parse({"plockstat", "-A", "-s", "5", "-e", "10", "web1", "812", "-o", "file"});
+  ASSERT_TRUE(line) << line.error().message;
+  EXPECT_EQ(line->task, Task::Plockstat);
+  EXPECT_TRUE(line->plockstat.contention && line->plockstat.hold);
+  EXPECT_EQ(line->plockstat.depth, 5u);
+  EXPECT_EQ(line->plockstat.seconds, 10u);
+  EXPECT_EQ(line->machines.front().attach->text, "web1");
+  EXPECT_EQ(line->processes, std::vector<std::int64_t>{812});
+  EXPECT_EQ(line->output_file, "file");
+  const auto holds = parse({"plockstat", "-H", "web1", "-p", "812"});
+  ASSERT_TRUE(holds) << holds.error().message;
+  EXPECT_FALSE(holds->plockstat.contention);
+  EXPECT_FALSE(parse({"plockstat", "--image", "debian-6.12", "-c", "program"}));
+
+  EXPECT_FALSE(parse({"plockstat"}));
+  EXPECT_FALSE(parse({"plockstat", "web1"}));
+  EXPECT_FALSE(parse({"plockstat", "812"}));
+  EXPECT_FALSE(parse({"plockstat", "web1", "812", "813"}));
+  EXPECT_FALSE(parse({"plockstat", "web1", "812", "-c", "program"}));
+  EXPECT_FALSE(parse({"plockstat", "web1", "812", "-n", "BEGIN"}));
+  EXPECT_FALSE(parse({"plockstat", "-s", "0", "web1", "812"}));
+  EXPECT_FALSE(parse({"plockstat", "-s"}));
+  EXPECT_FALSE(parse({"plockstat", "--core", "file", "-p", "1"}));
+}
+
 TEST(CommandLine, ASavedGuestStandsAlone) {
   EXPECT_TRUE(parse({"--core", "file", "-n", "BEGIN"}));
 
@@ -136,7 +162,7 @@ TEST(CommandLine, OneLineForEachMistake) {
       {{"--imgae=x", "-n", "BEGIN"}, "illegal option --imgae=x; did you mean --image?"},
       {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
       {{"man", "-v"},
-       "no such command: man; there are vms why stats clean examples compile run help; a program "
+       "no such command: man; there are vms why stats plockstat clean examples compile run help; a program "
        "begins with -n or -s"},
       {{"-O", "json", "vms"},
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},

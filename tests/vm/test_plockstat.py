@@ -3,9 +3,12 @@
 import collections
 import pathlib
 import re
+import subprocess
 import tempfile
+import time
 import unittest
 
+import ringside
 from made_images import Archive, dynamic_program, initrd_with
 from test_attach_qmp import Machine, begin, end, started
 
@@ -101,6 +104,51 @@ class Counts(unittest.TestCase):
                  if f"{int(address):x}" in locks}
         self.assertEqual(found["plain", 1], 3 * ROUNDS, found)
         self.assertEqual(found["recursive", 1], 2 * ROUNDS, found)
+
+    def command(self, *options):
+        """The output of `ringside plockstat`, and the locks' addresses."""
+        pid, locks = self.begin()
+        with ringside.Run(machine=False, verb=("plockstat", *options, f"qmp:{self.machine.path}", pid)) as running:
+            while not re.search(r"^ *[1-9]\d* places armed", self.figures(), re.MULTILINE):
+                self.assertIsNone(running.process.poll())
+                time.sleep(0.2)
+            self.go()
+            outcome = running.finish()  # the process has ended
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        return outcome.stdout, locks
+
+    @staticmethod
+    def figures():
+        """Of the traces that run."""
+        return subprocess.run([ringside.binary(), "stats"], check=False, capture_output=True, text=True).stdout
+
+    def test_the_command(self):
+        text, locks = self.command("-A")
+        found = {}
+        for title, lines in re.findall(r"^(\w.*)\n\nCount .*\n-+\n((?:.+\n)+)", text, re.MULTILINE):
+            for count, address, caller in re.findall(r"^ *(\d+) +\d+ mutexes`0x(\w+) +mutexes`(\w+)", lines,
+                                                     re.MULTILINE):
+                key = title, locks[address], caller
+                found[key] = found.get(key, 0) + int(count)
+        found.pop(("Mutex block", "signalled", "answer"), None)  # as above
+        once = ROUNDS
+        self.assertEqual(found, {
+            ("Mutex hold", "plain", "main"): 3 * once, ("Mutex hold", "recursive", "main"): once,
+            ("Mutex hold", "checked", "main"): once, ("Mutex hold", "held", "let_wait"): 1,
+            ("Mutex hold", "held", "take_mutex"): WAITERS, ("Mutex hold", "signalled", "main"): 2,
+            ("Mutex hold", "signalled", "answer"): 1,
+            ("R/W reader hold", "shared", "main"): once, ("R/W reader hold", "shared", "take_shared"): WAITERS - 1,
+            ("R/W writer hold", "shared", "main"): once, ("R/W writer hold", "shared", "let_wait"): 1,
+            ("R/W writer hold", "shared", "take_shared"): 1,
+            ("Mutex block", "held", "take_mutex"): WAITERS, ("Mutex unsuccessful block", "plain", "main"): once,
+            ("R/W reader block", "shared", "take_shared"): WAITERS - 1,
+            ("R/W writer block", "shared", "take_shared"): 1}, text)
+
+    def test_the_command_with_stacks(self):
+        text, _ = self.command("-s", "3")
+        self.assertRegex(text, r"(?m)^    3 +\d+ mutexes`0x\w+ +\n +libc.so.6`pthread_mutex_lock\+0x\w+\n"
+                               r" +mutexes`take_mutex\+0x\w+\n")
+        self.assertNotIn("hold", text)
 
     def test_says_what_it_has_not(self):
         pid, _ = self.begin()
