@@ -13,7 +13,7 @@
 #include "dif/evaluate/guest_context.h"
 #include "providers/context/argument_plan.h"
 #include "providers/context/linux_locks.h"
-#include "providers/context/linux_paths.h"
+#include "vmm/linux/paths.h"
 
 namespace ringside::providers {
 
@@ -25,7 +25,7 @@ std::vector<pid_t> host_ancestors();
 struct HostView {
   const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
   GuestVirt first_task{0};              // init_task; 0 where it is unknown
-  LinuxPaths paths{};
+  guest_linux::LinuxPaths paths{};
   LinuxLocks locks{};
   std::function<void()> look_again{};  // before a firing that reads through `kernel`
 };
@@ -34,8 +34,8 @@ class HostContext final : public dif::GuestContext {
  public:
   /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
   /// guest's init_task, 0 where it is unknown.
-  HostContext(const GuestReader* kernel, GuestVirt first_task, const LinuxPaths& paths = {},
-              const LinuxLocks& locks = {})
+  HostContext(const GuestReader* kernel, GuestVirt first_task,
+              const guest_linux::LinuxPaths& paths = {}, const LinuxLocks& locks = {})
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
         first_task_(first_task),
@@ -80,7 +80,7 @@ class HostContext final : public dif::GuestContext {
   const dif::GuestContext* identity_;
   const GuestReader* kernel_;
   GuestVirt first_task_;
-  LinuxPaths paths_;
+  guest_linux::LinuxPaths paths_;
   LinuxLocks locks_;
   std::vector<pid_t> ancestors_;  // with the tracer itself
   const ArgumentPlan* plan_ = &kNoArguments;

@@ -14,11 +14,11 @@
 #include "dif/evaluate/guest_context.h"
 #include "providers/context/binding.h"
 #include "providers/context/linux_locks.h"
-#include "providers/context/linux_paths.h"
 #include "providers/context/recorded_memory.h"
 #include "providers/context/thread_clock.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
+#include "vmm/linux/paths.h"
 #include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/mailboxes.h"
@@ -183,7 +183,7 @@ class LinuxContext final : public dif::GuestContext {
   const guest_linux::Kernel& kernel_;
   const LinuxContextParts parts_;
   const guest_linux::KernelLayout layout_;
-  const LinuxPaths paths_;
+  const guest_linux::LinuxPaths paths_;
   const LinuxLocks locks_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;

@@ -460,7 +460,7 @@ bool add_root(Planned& planned, const Start& entry) {
 /// A directory entry and those above it, up to the root of its file system. The trap waits where
 /// these are more than `count`, or have names that do not lie in them.
 bool add_entries(Planned& planned, Start entry, unsigned count) {
-  const PathLayout& at = *planned.kernel().paths;
+  const guest_linux::PathLayout& at = *planned.kernel().paths;
   for (unsigned n = 0; n < count; ++n) {
     const auto member = [&](std::uint32_t offset, std::uint64_t bytes) {
       return planned.add({entry.source, entry.offset + offset}, bytes);
@@ -485,7 +485,7 @@ bool add_entries(Planned& planned, Start entry, unsigned count) {
 /// the kernel's first one but for the root of all mounts. The trap waits where there is more.
 bool add_path(Planned& planned, const Start& dentry, const Start& vfsmount) {
   constexpr unsigned kDirectories = 8, kDirectoriesAbove = 4, kMounts = 3;
-  const PathLayout& at = *planned.kernel().paths;
+  const guest_linux::PathLayout& at = *planned.kernel().paths;
   if (!add_entries(planned, dentry, kDirectories)) return false;
   Start mount = vfsmount;
   mount.offset -= at.inner;

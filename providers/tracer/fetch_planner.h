@@ -10,8 +10,8 @@
 
 #include "dif/verify/record_needs.h"
 #include "providers/context/binding.h"
-#include "providers/context/linux_paths.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/paths.h"
 #include "vmm/shim/fetch_list.h"
 
 namespace ringside::providers {
@@ -25,8 +25,8 @@ struct PlacedProbe {
 /// Where the kernel keeps what clauses may look at by a built-in variable or a path.
 struct KernelOffsets {
   const guest_linux::KernelLayout& layout;
-  std::optional<GuestVirt> run_queues;  // ThreadClock::run_queues()
-  std::optional<PathLayout> paths{};    // empty: paths wait
+  std::optional<GuestVirt> run_queues;             // ThreadClock::run_queues()
+  std::optional<guest_linux::PathLayout> paths{};  // empty: paths wait
 };
 
 /// Makes `list` what firings of the probes at one place need. Returns why they

@@ -60,7 +60,7 @@ class Planner : public testing::Test {
 
   guest_linux::KernelLayout layout_;
   std::optional<GuestVirt> run_queues_;
-  std::optional<PathLayout> paths_;
+  std::optional<guest_linux::PathLayout> paths_;
   Binding binding_;
   FetchList list_;
 };
@@ -619,15 +619,15 @@ TEST_F(Planner, APathIsFollowedForAFewDirectoriesAndMounts) {
   RecordNeeds needs;
   needs.add({{Base::Argument, 0, 0}, {Base::Argument, 1, 0}});
   EXPECT_TRUE(add(needs)) << "without types";
-  paths_ = PathLayout{.parent = 24,
-                      .name = 40,
-                      .length = 36,
-                      .root = 0,
-                      .inner = 32,
-                      .parent_mount = 16,
-                      .mounted_upon = 24,
-                      .hashed = 16,
-                      .short_name = {56, 32}};
+  paths_ = guest_linux::PathLayout{.parent = 24,
+                                   .name = 40,
+                                   .length = 36,
+                                   .root = 0,
+                                   .inner = 32,
+                                   .parent_mount = 16,
+                                   .mounted_upon = 24,
+                                   .hashed = 16,
+                                   .short_name = {56, 32}};
   EXPECT_FALSE(add(needs));
   EXPECT_TRUE(list_.copies().registers);
   ASSERT_EQ(list_.loads().size(), 8u + 1 + 4 + 1 + 1 + 1);

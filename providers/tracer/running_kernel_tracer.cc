@@ -79,7 +79,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
 
   KernelTraps traps() override {
     KernelTraps traps{
-        .view = {&host_reader_, first_task(tracer_.kernel_), LinuxPaths(tracer_.kernel_.types()),
+        .view = {&host_reader_, first_task(tracer_.kernel_),
+                 guest_linux::LinuxPaths(tracer_.kernel_.types()),
                  LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (!tracer_.has_points()) return traps;
@@ -240,10 +241,10 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::optional<Replay> replay_;               // where traps are recorded
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
   std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs_;  // Wants'
-  std::optional<GuestVirt> run_queues_;  // KernelOffsets'
-  std::optional<PathLayout> paths_;      // likewise
-  std::vector<vmm::FetchList> lists_;    // that the guest has, from 1 on
-  std::optional<std::string> obstacle_;  // recording_obstacle()
+  std::optional<GuestVirt> run_queues_;           // KernelOffsets'
+  std::optional<guest_linux::PathLayout> paths_;  // likewise
+  std::vector<vmm::FetchList> lists_;             // that the guest has, from 1 on
+  std::optional<std::string> obstacle_;           // recording_obstacle()
   std::map<std::string, std::uint64_t> why_waiting_;
   std::set<GuestVirt> late_waiting_;  // places that came later, and count in it
   bool armed_ = false, began_ = false;
@@ -412,7 +413,7 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   }
   record_needs_ = wants.record_needs;
   run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
-  paths_ = PathLayout::from(tracer_.kernel_.types());
+  paths_ = guest_linux::PathLayout::from(tracer_.kernel_.types());
   auto recording = find_recording();
   if (tracer_.files_) add_watched_files(recording);
   lists_ = tell_lists(recording);

@@ -2,7 +2,8 @@
 // struct dentry (d_parent, d_name), struct vfsmount (mnt_root) and struct mount (mnt, mnt_parent,
 // mnt_mountpoint) of fs/mount.h, as the guest's types lay them out. The text has the form of the
 // kernel's d_path(). Nothing is locked, so a rename that happens meanwhile may be seen half done.
-// Fire context: yes, but for the constructor.
+// Used by firings, and by who looks a file of the guest up. Fire context: yes, but for the
+// constructor.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
 
-namespace ringside::providers {
+namespace ringside::guest_linux {
 
 /// Where the kernel keeps what path names are made of, by its types.
 struct PathLayout {
@@ -50,4 +51,4 @@ class LinuxPaths {
   std::optional<PathLayout> at_;
 };
 
-}  // namespace ringside::providers
+}  // namespace ringside::guest_linux

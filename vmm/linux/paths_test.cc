@@ -1,12 +1,12 @@
-#include "providers/context/linux_paths.h"
+#include "vmm/linux/paths.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "dif/testing/fake_guest.h"
+#include "vmm/linux/processes/user_fakes_for_tests.h"
 
-namespace ringside::providers {
+namespace ringside::guest_linux {
 namespace {
 
 constexpr std::uint64_t kBase = 0xffff'8880'0000'0000;
@@ -42,19 +42,19 @@ class LinuxPathNames : public ::testing::Test {
   /// 0: its own.
   std::uint64_t dentry(std::string_view name, std::uint64_t parent) {
     const std::uint64_t at = room(64), text = room(name.size());
-    for (std::size_t i = 0; i < name.size(); ++i) memory_.put_value(text + i, name[i]);
-    memory_.put_value(at + kHash + kPrevious, kBase);
-    memory_.put_value(at + kDentryParent, parent != 0 ? parent : at);
-    memory_.put_value(at + kName + kLength, static_cast<std::uint32_t>(name.size()));
-    memory_.put_value(at + kName + kNameText, text);
+    for (std::size_t i = 0; i < name.size(); ++i) memory_.put(text + i, name[i]);
+    memory_.put(at + kHash + kPrevious, kBase);
+    memory_.put(at + kDentryParent, parent != 0 ? parent : at);
+    memory_.put(at + kName + kLength, static_cast<std::uint32_t>(name.size()));
+    memory_.put(at + kName + kNameText, text);
     return at;
   }
   /// Answers with the struct vfsmount; `parent` is one, too. 0: its own.
   std::uint64_t mount(std::uint64_t root, std::uint64_t parent, std::uint64_t upon) {
     const std::uint64_t at = room(64);
-    memory_.put_value(at + kMountParent, parent != 0 ? parent - kMnt : at);
-    memory_.put_value(at + kMountPoint, upon);
-    memory_.put_value(at + kMnt + kMountRoot, root);
+    memory_.put(at + kMountParent, parent != 0 ? parent - kMnt : at);
+    memory_.put(at + kMountPoint, upon);
+    memory_.put(at + kMnt + kMountRoot, root);
     return at + kMnt;
   }
   std::string path(std::uint64_t dentry, std::uint64_t mount, std::size_t room = 4096) {
@@ -64,7 +64,7 @@ class LinuxPathNames : public ::testing::Test {
   }
 
   TypeGraph types_;
-  dif::testing::FakeMemory memory_;
+  fakes::PagedGuest memory_;
   std::uint64_t used_ = 0;
   const std::uint64_t root_ = dentry("/", 0), data_ = dentry("data", root_), disk_ = dentry("/", 0);
   const std::uint64_t first_ = mount(root_, 0, 0), second_ = mount(disk_, first_, data_);
@@ -84,8 +84,8 @@ TEST_F(LinuxPathNames, WhatIsInNoDirectoryHasItsName) {
 
 TEST_F(LinuxPathNames, WhatWasUnlinkedIsMarkedAsTheKernelsPathsAre) {
   const std::uint64_t file = dentry("file", dentry("a", root_)), pipe = dentry("pipe", 0);
-  memory_.put_value(file + kHash + kPrevious, std::uint64_t{0});
-  memory_.put_value(pipe + kHash + kPrevious, std::uint64_t{0});
+  memory_.put(file + kHash + kPrevious, std::uint64_t{0});
+  memory_.put(pipe + kHash + kPrevious, std::uint64_t{0});
 
   EXPECT_EQ(path(file, first_), "/a/file (deleted)");
   EXPECT_EQ(path(pipe, first_), "pipe") << "it is a root, which is in no chain";
@@ -104,10 +104,11 @@ TEST_F(LinuxPathNames, OfALongOneThereIsTheEnd) {
 
 TEST_F(LinuxPathNames, HostileMemoryEndsIt) {
   const std::uint64_t one = dentry("x", root_), other = dentry("y", one);
-  memory_.put_value(one + kDentryParent, other);
+  memory_.put(one + kDentryParent, other);
   EXPECT_EQ(path(other, first_).size(), 512u * 2 - 1) << "a circle";
-  memory_.put_value(one + kName + kLength, UINT32_MAX);
-  EXPECT_EQ(path(one, first_), "(fault)");
+  memory_.put(one + kName + kLength, UINT32_MAX);
+  memory_.put(one + kName + kNameText, kBase - 64);
+  EXPECT_EQ(path(one, first_), "(fault)") << "its name begins where nothing is";
   EXPECT_EQ(path(0, first_), "(fault)");
   EXPECT_EQ(path(one, 0), "(fault)");
 }
@@ -128,4 +129,4 @@ TEST_F(LinuxPathNames, WithoutTypesThereAreNone) {
 }
 
 }  // namespace
-}  // namespace ringside::providers
+}  // namespace ringside::guest_linux

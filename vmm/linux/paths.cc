@@ -1,4 +1,4 @@
-#include "providers/context/linux_paths.h"
+#include "vmm/linux/paths.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "vmm/linux/constants.h"
 #include "vmm/linux/layout.h"
 
-namespace ringside::providers {
+namespace ringside::guest_linux {
 namespace {
 
 constexpr unsigned kLongestPath = 512;  // directories and mounts on the way
@@ -46,7 +46,6 @@ class Backward {
 }  // namespace
 
 std::optional<PathLayout> PathLayout::from(const TypeGraph& types) {
-  using guest_linux::offset_of;
   const auto parent = offset_of(types, "dentry", {"d_parent"});
   const auto name = offset_of(types, "dentry", {"d_name", "name"});
   const auto length = offset_of(types, "dentry", {"d_name", "len"});
@@ -79,9 +78,8 @@ std::optional<PathLayout> PathLayout::from(const TypeGraph& types) {
 /// d_unlinked() of include/linux/dcache.h: it is in no hash chain, and no root.
 Result<bool, Fault> LinuxPaths::is_unlinked(const GuestReader& kernel, GuestVirt dentry) const {
   if (!at_->hashed) return false;
-  const auto leads_to_it =
-      TRY(guest_linux::load_field<std::uint64_t>(kernel, dentry, *at_->hashed));
-  const auto parent = TRY(guest_linux::load_field<std::uint64_t>(kernel, dentry, at_->parent));
+  const auto leads_to_it = TRY(load_field<std::uint64_t>(kernel, dentry, *at_->hashed));
+  const auto parent = TRY(load_field<std::uint64_t>(kernel, dentry, at_->parent));
   return leads_to_it == 0 && parent != dentry.raw();
 }
 
@@ -89,7 +87,7 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
                                             GuestVirt vfsmount, std::span<char> out) const {
   if (!at_) return tl::make_unexpected(Fault{FaultKind::IllegalOperation, 0, 0});
   const auto pointer = [&](GuestVirt from, std::uint64_t offset) {
-    return guest_linux::load_field<std::uint64_t>(kernel, from, offset);
+    return load_field<std::uint64_t>(kernel, from, offset);
   };
   GuestVirt mount = vfsmount.wrapping_add(-std::uint64_t{at_->inner});
   Backward text(out);
@@ -106,8 +104,8 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
       mount = above;
       continue;
     }
-    std::array<char, guest_linux::kMostFileName> name{};
-    const auto length = TRY(guest_linux::load_field<std::uint32_t>(kernel, dentry, at_->length));
+    std::array<char, kMostFileName> name{};
+    const auto length = TRY(load_field<std::uint32_t>(kernel, dentry, at_->length));
     const auto used = std::span(name).first(std::min<std::size_t>(length, name.size()));
     TRY(kernel.read(GuestVirt(TRY(pointer(dentry, at_->name))), std::as_writable_bytes(used)));
     const GuestVirt parent(TRY(pointer(dentry, at_->parent)));
@@ -119,4 +117,4 @@ Result<std::size_t, Fault> LinuxPaths::path(const GuestReader& kernel, GuestVirt
   return text.finish_cut();
 }
 
-}  // namespace ringside::providers
+}  // namespace ringside::guest_linux
