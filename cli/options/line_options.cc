@@ -262,6 +262,12 @@ Result<void> set_types(CommandLine& line, const std::string& path) {
   return {};
 }
 
+Result<void> add_sysroot(CommandLine& line, const std::string& path) {
+  if (path.empty()) return fail(ErrorCode::Usage, "--sysroot: name the folder");
+  line.settings.sysroots.push_back(path);
+  return {};
+}
+
 /// In --help, what stands in one pair of brackets may be left out.
 constexpr bool needs_value(std::string_view value) {
   if (value.empty() || value.front() != '[') return !value.empty();

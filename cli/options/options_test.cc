@@ -312,6 +312,13 @@ TEST(CommandLine, WhatOneKindOfMachineCannotDoNamesTheOther) {
   EXPECT_NE(nothing.error().message.find("--kernel"), std::string::npos);
 }
 
+TEST(CommandLine, FoldersWithFilesOfTheGuestAreInTheirOrder) {
+  const auto line = parse({"--sysroot", "/a", "-x", "sysroot=/b", "--sysroot", "/c", "-l"});
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->settings.sysroots, (std::vector<std::string>{"/a", "/b", "/c"}));
+  EXPECT_FALSE(parse({"--sysroot", "", "-l"}));
+}
+
 TEST(CommandLine, TheChannelAndTheKernelsArgumentsAreOptions) {
   const auto line = parse({"-x", "channel=exit", "-x", "bootargs=a=1", "-x", "bootargs=b", "-l"});
   const auto wrong = parse({"-x", "channel=pigeon", "-l"});

@@ -199,6 +199,10 @@ Result<void> add_boot_arguments(Settings& settings, View value) {
   return {};
 }
 
+Result<void> add_sysroot(Settings& settings, View value) {
+  return add_text(settings.sysroots, "", value);
+}
+
 template <bool Settings::*kFlag>
 Result<void> flag(Settings& settings, View value) {
   return set_flag(settings.*kFlag, value);

@@ -70,9 +70,10 @@ struct Settings {
   std::uint32_t poll_threads = 1;                               // pollthreads: that look for traps
   providers::Recording recording = providers::Recording::Auto;  // record: which traps do not wait
   providers::RecordFull record_full = providers::RecordFull::Wait;  // recordfull: of such rings
-  std::optional<bool> jump_probes;  // jumpprobes: where they may be jumps
-  providers::Budget budget;         // maxrate, maxslow
-  std::string boot_arguments;       // bootargs: added to the kernel's
+  std::optional<bool> jump_probes;    // jumpprobes: where they may be jumps
+  providers::Budget budget;           // maxrate, maxslow
+  std::string boot_arguments;         // bootargs: added to the kernel's
+  std::vector<std::string> sysroots;  // sysroot, --sysroot: with files of the guests
   dif::EngineOptions engine;
   bool quiet_resize = false;                 // quietresize: no word about it
   OutputFormat format = OutputFormat::Text;  // oformat
@@ -80,8 +81,8 @@ struct Settings {
   bool merge_aggregations = false;           // aggmerge: those of several machines are one
   bool raw_user_addresses = false;           // noresolve
   bool demangle = true;
-  bool raw_text = false;                     // rawtext: a terminal gets text as it is
-  bool testing = false;                      // _DTRACE_TESTING: no CPU and ID columns
+  bool raw_text = false;  // rawtext: a terminal gets text as it is
+  bool testing = false;   // _DTRACE_TESTING: no CPU and ID columns
   // May change at any time.
   bool drop_tags = false;                           // droptags
   bool flow_indent = false;                         // -F

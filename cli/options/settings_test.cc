@@ -115,6 +115,7 @@ TEST(Option, ABadValueIsAnsweredWithWhatItHasToBe) {
       {"setenv==x", "NAME=VALUE"},
       {"amin=Nice", "attributes such as Evolving/Evolving/Common"},
       {"bootargs=", "it may not be empty"},
+      {"sysroot=", "it may not be empty"},
   };
   for (const auto& [argument, wanted] : cases) {
     const std::string said = complaint(argument);
@@ -193,7 +194,7 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
   }
   for (const char* const ours :
        {"aggmerge", "bootargs", "channel", "demangle", "jit", "jumpprobes", "maxrate", "maxslow",
-        "pollthreads", "rawtext", "record", "recordfull"}) {
+        "pollthreads", "rawtext", "record", "recordfull", "sysroot"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

@@ -197,6 +197,8 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   options.record_full = line_.settings.record_full;
   options.calibration = clock_;
   options.defined = TRY(defined_probes(guest));
+  options.host_files = TRY(guest_linux::HostFiles::open(
+      {.sysroots = line_.settings.sysroots, .is_verbose = line_.verbose}));
   const bool is_guests = guest.traced.machine != nullptr && !line_.processes.empty();
   const std::int64_t process = is_guests              ? line_.processes.front()
                                : guest.traced.machine ? guest.command_pid
@@ -415,6 +417,11 @@ Result<int> Session::list() {
   const bool all =
       TRY(list_probes(script_.program(), targets_, *environment_, stdout_, line_.verbose));
   progress.clear();
+  for (const SessionTarget& entry : targets_) {
+    for (const std::string& notice : entry.target->host_files()->take_notices()) {
+      targets_.print_line(entry, notice);
+    }
+  }
   return all ? kExitOk : kExitFailure;
 }
 

@@ -89,12 +89,29 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Trouble
   if (!any_module) {
     tell_missing(pattern, *modules);
   } else if (!any_function) {
-    trouble(names, names.function.empty()
-                       ? "no symbols of it are in the guest's memory"
-                       : fmt::format("no symbol in the guest's memory names a function {}",
-                                     names.function));
+    const std::string searched = where_searched(pattern, *modules);
+    trouble(names,
+            names.function.empty()
+                ? fmt::format("no symbols of it were found ({})", searched)
+                : fmt::format("no symbol names a function {} ({})", names.function, searched));
   }
   return {};
+}
+
+/// "libx.so: 120 functions by .dynsym in the page cache", and so on of some modules.
+std::string PidProvider::where_searched(const Pattern& pattern,
+                                        const std::vector<Module>& modules) {
+  constexpr std::size_t kMostTold = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (const Module& module : modules) {
+    const auto* const functions =
+        pattern.wants(module) ? table().functions_of(module.inode) : nullptr;
+    if (functions == nullptr || ++count > kMostTold) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", module.name, functions->searched());
+  }
+  if (count > kMostTold) text += fmt::format("; and {} more files", count - kMostTold);
+  return text.empty() ? "its file cannot be read" : text;
 }
 
 /// A module.
@@ -116,7 +133,7 @@ void PidProvider::tell_missing(const Pattern& pattern, const std::vector<Module>
 /// Whether it has a function that the pattern wants. Of several names of one function, a pattern
 /// with metacharacters gets the first.
 Result<bool> PidProvider::look_at(const Pattern& pattern, const Module& module) {
-  const auto* const functions = table().functions_of(module.inode);
+  const auto* const functions = functions_of(module);
   if (functions == nullptr) return false;
   const std::string& wanted = pattern.names.function;
   std::optional<std::uint64_t> previous;

@@ -4,7 +4,7 @@
 // by its number, or all by pid*; `a.out` is the program of the one (process_provider.h).
 // A return is a return instruction, or a jump to another function: never an address on the stack,
 // which programs may move or give up.
-// Does not: find functions that the file's own symbol table does not name.
+// Does not: find functions that no symbol table names.
 #pragma once
 
 #include "providers/pid/operand_arguments.h"
@@ -25,6 +25,7 @@ class PidProvider final : public ProcessProvider {
  private:
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
                     std::set<std::uint32_t>* published) override;
+  std::string where_searched(const Pattern& pattern, const std::vector<Module>& modules);
   void tell_missing(const Pattern& pattern, const std::vector<Module>& modules);
   Result<bool> look_at(const Pattern& pattern, const Module& module);
   Result<std::vector<Entry>> entries_of(const Pattern& pattern, const Module& module,

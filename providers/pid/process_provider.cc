@@ -30,6 +30,7 @@ ProcessProvider::ProcessProvider(std::string_view name, const dif::ProviderAttri
       layout_(guest_linux::ProcessLayout::from(kernel.types())),
       mm_program_(guest_linux::offset_of(kernel.types(), "mm_struct", {"exe_file"})),
       file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})),
+      paths_(kernel.types()),
       init_task_(first_task(kernel)) {}
 
 bool ProcessProvider::Pattern::wants(const Module& module) const {
@@ -51,8 +52,25 @@ void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm, Modul
     const GuestVirt inode = inode_of(mapping.file);
     if (inode.raw() == 0 || !modules.inodes.insert(inode).second) continue;
     const std::string name = guest_linux::file_name(reader, *layout_, mapping.file);
-    if (!name.empty()) modules.all.push_back({name, inode, inode == programs});
+    if (name.empty()) continue;
+    modules.all.push_back({name, inode, inode == programs});
+    name_file(reader, mapping.file, inode);
   }
+}
+
+/// For who looks for it on the host.
+void ProcessProvider::name_file(const GuestReader& reader, GuestVirt file, GuestVirt inode) const {
+  const auto* const host = table_.host_files();
+  if (host == nullptr || !host->any()) return;
+  table_.name_file(inode, guest_linux::file_path(reader, *layout_, paths_, file));
+}
+
+const guest_linux::FileFunctions* ProcessProvider::functions_of(const Module& module) {
+  const auto* const found = table_.functions_of(module.inode);
+  if (found != nullptr && table_.host_files() != nullptr) {
+    table_.host_files()->note_search(module.name, found->searched());
+  }
+  return found;
 }
 
 std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(

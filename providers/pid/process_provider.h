@@ -21,6 +21,7 @@
 #include "providers/trap_points/user_point_table.h"
 #include "vmm/guest_memory.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/paths.h"
 #include "vmm/linux/processes/processes.h"
 
 namespace ringside::providers {
@@ -91,6 +92,8 @@ class ProcessProvider : public Provider {
   /// Probes that are published can be enabled: their places have room by now.
   Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
   UserPointTable& table() { return table_; }
+  /// UserPointTable's, and tells where they are from.
+  const guest_linux::FileFunctions* functions_of(const Module& module);
 
  private:
   /// Each once, by the files and inodes that were seen.
@@ -99,6 +102,7 @@ class ProcessProvider : public Provider {
     std::set<GuestVirt> files{}, inodes{};
   };
   void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
+  void name_file(const GuestReader& reader, GuestVirt file, GuestVirt inode) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
   Result<void> bind(const Probe& probe, const Entry& entry);
   Result<void> publish_one(const Pattern& pattern, Entry entry);
@@ -112,6 +116,7 @@ class ProcessProvider : public Provider {
   std::optional<guest_linux::ProcessLayout> layout_;
   std::optional<std::uint32_t> mm_program_;  // mm_struct.exe_file
   std::optional<std::uint32_t> file_inode_;
+  const guest_linux::LinuxPaths paths_;
   GuestVirt init_task_;
   std::vector<Entry> entries_;                    // by index of id
   std::map<std::string, std::uint32_t> numbers_;  // of these, by name

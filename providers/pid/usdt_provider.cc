@@ -124,7 +124,7 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
   for (const StaticProbe& each : table().static_probes_of(module.inode)) {
     if (!dif::glob_match(provider, each.provider)) continue;
     if (!dif::field_matches(pattern.names.name, dashed(each.name))) continue;
-    if (functions == nullptr) functions = table().functions_of(module.inode);
+    if (functions == nullptr) functions = functions_of(module);
     if (functions == nullptr) break;
     const FileFunction* const function = functions->at(each.offset);
     const std::string in = function == nullptr ? "" : std::string(function->name);

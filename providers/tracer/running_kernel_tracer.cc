@@ -542,12 +542,14 @@ std::optional<LateModule> RunningKernelTracer::Trace::take_module() {
 
 RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel,
                                          TrapForm form, Recording recording,
-                                         std::shared_ptr<const DefinedProbes> defined)
+                                         std::shared_ptr<const DefinedProbes> defined,
+                                         std::shared_ptr<guest_linux::HostFiles> host_files)
     : machine_(machine),
       kernel_(kernel),
       form_(form),
       recording_(recording),
       defined_(std::move(defined)),
+      host_files_(std::move(host_files)),
       shim_([this] {
         vmm::RingWants rings;
         if (recording_ != Recording::No) rings.count = std::max(1U, possible_cpus());
@@ -556,7 +558,7 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
         return install_shim(machine_, kernel_, rings);
       }),
       table_(machine, shim_, kernel),
-      users_(machine, &shim_, kernel),
+      users_(machine, &shim_, kernel, host_files_.get()),
       points_(machine, shim_, table_, users_) {
   if (const auto& kexec_site = table_.kexec_site(); !kexec_site) {
     notice("a start of another kernel (kexec) is noticed late: " + kexec_site.error().message);

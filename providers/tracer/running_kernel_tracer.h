@@ -33,9 +33,10 @@ struct DefinedProbes;
 
 class RunningKernelTracer final : public KernelTracer {
  public:
-  /// Machine and kernel must outlive it.
+  /// Machine and kernel must outlive it. `host_files`: TracerOptions'.
   RunningKernelTracer(vmm::Machine& machine, guest_linux::Kernel& kernel, TrapForm form,
-                      Recording recording, std::shared_ptr<const DefinedProbes> defined);
+                      Recording recording, std::shared_ptr<const DefinedProbes> defined,
+                      std::shared_ptr<guest_linux::HostFiles> host_files);
   ~RunningKernelTracer() override;
   RunningKernelTracer(const RunningKernelTracer&) = delete;
   RunningKernelTracer& operator=(const RunningKernelTracer&) = delete;
@@ -95,6 +96,7 @@ class RunningKernelTracer final : public KernelTracer {
   const TrapForm form_;
   const Recording recording_;
   const std::shared_ptr<const DefinedProbes> defined_;           // null: none
+  const std::shared_ptr<guest_linux::HostFiles> host_files_;     // null: none
   std::shared_ptr<const std::atomic<std::uint64_t>> displaced_;  // beginnings; null: none yet
   DeferredShim shim_;
   TrapPointTable table_;

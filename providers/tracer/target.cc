@@ -24,7 +24,7 @@ Result<std::unique_ptr<Target>> Target::attach(TracedMachine& traced, TracerOpti
   options.held = traced.held;
   options.saved = traced.saved;
   auto tracer = TRY(Tracer::attach(traced.machine.get(), traced.kernel.get(), options));
-  return std::make_unique<Target>(std::move(traced), std::move(tracer));
+  return std::make_unique<Target>(std::move(traced), std::move(tracer), options.host_files);
 }
 
 Target::~Target() {
@@ -41,7 +41,7 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
     using Form = guest_linux::UserNames::Form;
     user_names_ = guest_linux::UserNames::create(
         traced_.machine->memory(), *traced_.kernel,
-        names == ProcessNames::Demangled ? Form::Demangled : Form::AsInFile);
+        names == ProcessNames::Demangled ? Form::Demangled : Form::AsInFile, host_files_.get());
   }
 }
 

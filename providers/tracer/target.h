@@ -41,9 +41,12 @@ class Target {
   /// and `saved` of the options are set from `traced`. Unsupported when the machine has no such
   /// channel; else as Tracer::attach().
   static Result<std::unique_ptr<Target>> attach(TracedMachine& traced, TracerOptions options);
-  /// For attach(), and for tests with a tracer of their own.
-  Target(TracedMachine traced, std::unique_ptr<Tracer> tracer)
-      : traced_(std::move(traced)), tracer_(std::move(tracer)) {}
+  /// For attach(), and for tests with a tracer of their own. `host_files`: TracerOptions'.
+  Target(TracedMachine traced, std::unique_ptr<Tracer> tracer,
+         std::shared_ptr<guest_linux::HostFiles> host_files = nullptr)
+      : traced_(std::move(traced)),
+        host_files_(std::move(host_files)),
+        tracer_(std::move(tracer)) {}
   /// Stops tracing and shuts the machine down.
   ~Target();
   Target(const Target&) = delete;
@@ -59,6 +62,8 @@ class Target {
   /// The same kernel, of a machine that is held before its first instruction; else null.
   guest_linux::FileKernel* held_kernel() const { return traced_.held; }
   Tracer& tracer() const { return *tracer_; }
+  /// TracerOptions'.
+  guest_linux::HostFiles* host_files() const { return host_files_.get(); }
 
   /// Gives the target its program and makes the engine, with buffers for as many vCPUs as there
   /// are. Once. `names`: whether user_names() is there. `share`: the global variables, where other
@@ -113,6 +118,7 @@ class Target {
                const std::vector<dif::ProbeId>& enabled) const;
 
   TracedMachine traced_;
+  const std::shared_ptr<guest_linux::HostFiles> host_files_;  // null: none
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<dif::Engine> engine_;
   std::uint64_t taken_ = 0;  // of dif::kMostEnabled

@@ -42,6 +42,7 @@ class LiveTracer final : public Tracer {
              const TracerOptions& options)
       : calibration_(options.calibration != nullptr ? options.calibration
                                                     : std::make_shared<TscCalibration>()),
+        host_files_(options.host_files),
         poll_threads_(std::max(1U, options.poll_threads)),
         recording_(options.recording),
         record_full_(options.record_full),
@@ -61,8 +62,8 @@ class LiveTracer final : public Tracer {
     if (held != nullptr) {
       kernel_tracer_ = std::make_unique<BootTracer>(*machine, *held);
     } else if (machine != nullptr && kernel != nullptr) {
-      kernel_tracer_ = std::make_unique<RunningKernelTracer>(*machine, *kernel, options.traps,
-                                                             options.recording, options.defined);
+      kernel_tracer_ = std::make_unique<RunningKernelTracer>(
+          *machine, *kernel, options.traps, options.recording, options.defined, options.host_files);
     }
     if (kernel_tracer_) kernel_tracer_->add_providers(registry_);
     // After those: what it publishes grows on demand, up to the end of a range.
@@ -154,6 +155,7 @@ class LiveTracer final : public Tracer {
   std::vector<std::string> take_notices() override {
     auto notices = kernel_tracer_ ? kernel_tracer_->take_notices() : std::vector<std::string>();
     append_taken_out(notices);
+    if (host_files_) std::ranges::move(host_files_->take_notices(), std::back_inserter(notices));
     std::ranges::move(std::exchange(of_modules_, {}), std::back_inserter(notices));
     if (cleaned_) notices.push_back(*std::exchange(cleaned_, std::nullopt));
     if (machine_tracer_) {
@@ -192,6 +194,7 @@ class LiveTracer final : public Tracer {
   Result<void> check_recording() const;
 
   const std::shared_ptr<TscCalibration> calibration_;
+  const std::shared_ptr<guest_linux::HostFiles> host_files_;  // null: none
   std::optional<std::string> cleaned_;  // what was found in the guest, until it is told
   Registry registry_;
   BuiltinProvider* builtin_;

@@ -36,6 +36,7 @@
 #include "providers/trap_points/trap_point_table.h"
 #include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/host_files.h"
 #include "vmm/machine.h"
 
 namespace ringside::providers {
@@ -60,6 +61,8 @@ struct TracerOptions {
   /// A stub that an earlier tracer left is an error when it cannot be taken out, and is not used
   /// again.
   bool only_to_clean = false;
+  /// Where symbols of the guest's programs are looked for besides its memory; null: nowhere.
+  std::shared_ptr<guest_linux::HostFiles> host_files = nullptr;
   /// Shared by tracers whose times are compared; null: one of its own.
   std::shared_ptr<TscCalibration> calibration = nullptr;
 };

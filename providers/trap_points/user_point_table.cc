@@ -56,10 +56,11 @@ void overlay(std::span<std::byte> out, std::uint64_t offset, std::uint64_t from,
 }  // namespace
 
 UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
-                               guest_linux::Kernel& kernel)
+                               guest_linux::Kernel& kernel, guest_linux::HostFiles* host)
     : machine_(machine),
       shim_(shim),
       kernel_(kernel),
+      host_(host),
       layout_(guest_linux::PageCacheLayout::from(kernel.types(), kernel.symbols())),
       standing_(guest_linux::UserStanding::prepare(kernel)),
       writers_(guest_linux::offset_of(kernel.types(), "inode", {"i_writecount", "counter"})),
@@ -111,10 +112,15 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode) {
     return fail(ErrorCode::Unsupported, "the file has changed since it was looked at");
   }
   File fresh{.identity = pages->identity(),
-             .functions = guest_linux::FileFunctions::read(*pages),
+             .functions = guest_linux::FileFunctions::read(*pages, host_, paths_[inode]),
              .rooms = {},
              .points = {}};
   return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
+}
+
+void UserPointTable::name_file(GuestVirt inode, std::string path) {
+  const std::lock_guard lock(lock_);
+  paths_[inode] = std::move(path);
 }
 
 std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode) {

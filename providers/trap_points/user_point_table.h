@@ -34,6 +34,7 @@
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/host_files.h"
 #include "vmm/linux/processes/page_cache.h"
 #include "vmm/linux/processes/static_probes.h"
 #include "vmm/linux/stacks/user_standing.h"
@@ -48,8 +49,9 @@ class UserPointTable {
   using Clock = std::chrono::steady_clock;
 
   /// All must outlive it. Nothing is asked of `shim` before the first add(). Null: for trap points
-  /// that are left alone.
-  UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim, guest_linux::Kernel& kernel);
+  /// that are left alone. `host`: where else symbols of files are looked for; null: nowhere.
+  UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim, guest_linux::Kernel& kernel,
+                 guest_linux::HostFiles* host = nullptr);
 
   /// Text of the file as it is without our trap points.
   std::size_t read(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
@@ -58,6 +60,10 @@ class UserPointTable {
       return read(inode, offset, out);
     };
   }
+  /// Null: none.
+  guest_linux::HostFiles* host_files() const { return host_; }
+  /// Where the file is in the guest, by which the host's copies are found.
+  void name_file(GuestVirt inode, std::string path);
   /// The file's functions; they stay as they are while this file is known. Empty where the file
   /// cannot be read.
   const guest_linux::FileFunctions* functions_of(GuestVirt inode);
@@ -198,6 +204,7 @@ class UserPointTable {
   vmm::Machine& machine_;
   vmm::TrapTable* const shim_;
   guest_linux::Kernel& kernel_;
+  guest_linux::HostFiles* const host_;  // null: none
   std::optional<guest_linux::PageCacheLayout> layout_;
   std::optional<guest_linux::UserStanding> standing_;
   std::optional<std::uint32_t> writers_;                      // inode.i_writecount
@@ -208,6 +215,7 @@ class UserPointTable {
   std::atomic<std::size_t> examined_{0};
   mutable std::mutex lock_;                                         // of what follows
   std::map<GuestVirt, File> files_;                                 // by inode
+  std::map<GuestVirt, std::string> paths_;                          // in the guest, by inode
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
   UserSemaphores semaphores_;

@@ -1,5 +1,5 @@
 // An ELF file for tests, with text, and a symbol table of its functions; a fake guest has it in its
-// page cache.
+// page cache, or it is only bytes.
 // Not linked into the product.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/page_cache_fakes_for_tests.h"
 
@@ -62,6 +63,7 @@ class ElfFile {
     notes_.append(reinterpret_cast<const char*>(&header), sizeof header);
     notes_ += pad(std::string(owner) + '\0') + pad(std::move(text));
   }
+  bool is_forgotten(std::uint64_t offset) const { return forgotten_.contains(offset / 4096); }
   void forget_page(std::uint64_t offset) { forgotten_.insert(offset / 4096); }
 
   /// As ReadFile.
@@ -111,7 +113,7 @@ class ElfFile {
     header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = unwind_index == 0 ? 2 : 3;
+    header.e_phnum = 4;
     header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = 6;
     header.e_shstrndx = 3;
@@ -129,9 +131,11 @@ class ElfFile {
     segment.p_vaddr += text_bytes_ - data;
     segment.p_filesz = segment.p_memsz = data;
     std::memcpy(file.data() + sizeof header + sizeof segment, &segment, sizeof segment);
-    segment.p_type = PT_GNU_EH_FRAME;
+    segment.p_type = unwind_index == 0 ? PT_NULL : PT_GNU_EH_FRAME;
     segment.p_vaddr = kLinkedAt + unwind_index;
     std::memcpy(file.data() + sizeof header + 2 * sizeof segment, &segment, sizeof segment);
+    if (!build_id.empty()) write_build_id(file);
+    if (is_split_off) std::memset(file.data() + sizeof header, 0, 3 * sizeof segment);
     return file;
   }
 
@@ -149,12 +153,54 @@ class ElfFile {
   std::uint64_t data = 0;          // bytes
   std::uint64_t unwind_index = 0;  // where .eh_frame_hdr is, as an offset in the file; 0: nowhere
   std::uint64_t probes_base = 0;   // where .stapsdt.base is, as an offset in the file
+  std::string build_id;            // of at most 20 bytes; empty: none
+  std::uint64_t build_id_at = 0x300;
+  bool is_split_off = false;  // for debuggers: it loads nothing
 
  private:
+  void write_build_id(std::vector<std::byte>& file) const {
+    const Elf64_Nhdr note{4, static_cast<Elf64_Word>(build_id.size()), NT_GNU_BUILD_ID};
+    Elf64_Phdr segment{};
+    segment.p_type = PT_NOTE;
+    segment.p_offset = build_id_at;
+    segment.p_filesz = sizeof note + 4 + (build_id.size() + 3) / 4 * 4;
+    segment.p_align = 4;
+    std::memcpy(file.data() + sizeof(Elf64_Ehdr) + 3 * sizeof segment, &segment, sizeof segment);
+    std::byte* const at = file.data() + build_id_at;
+    std::memcpy(at, &note, sizeof note);
+    std::memcpy(at + sizeof note, "GNU", 4);
+    std::memcpy(at + sizeof note + 4, build_id.data(), build_id.size());
+  }
+
   std::uint64_t text_, text_bytes_;
   std::vector<std::byte> bytes_;
   std::vector<Elf64_Sym> symbols_ = {{}};
   std::string names_ = std::string(1, '\0'), notes_;
+  std::set<std::uint64_t> forgotten_;
+};
+
+/// The bytes of such a file, without the pages that it has forgotten.
+class MemoryFile final : public FileBytes {
+ public:
+  explicit MemoryFile(const ElfFile& file) : bytes_(file.encode()) {
+    for (std::uint64_t at = 0; at < bytes_.size(); at += 4096) {
+      if (file.is_forgotten(at)) forgotten_.insert(at / 4096);
+    }
+  }
+  explicit MemoryFile(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::size_t done = 0;
+    while (done < out.size() && offset + done < bytes_.size() &&
+           !forgotten_.contains((offset + done) / 4096)) {
+      out[done] = bytes_[offset + done];
+      ++done;
+    }
+    return done;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
   std::set<std::uint64_t> forgotten_;
 };
 

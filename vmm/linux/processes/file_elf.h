@@ -1,5 +1,6 @@
-// The headers of an ELF file that the guest's kernel has in memory (page_cache.h): segments and
-// sections. System V ABI, "Object Files" (gABI 4.1). No process and no address of one matters.
+// The headers of an ELF file of which some bytes are there (file_bytes.h): segments, sections, the
+// build id. System V ABI, "Object Files" (gABI 4.1); the build id is GNU's note of type 3. No
+// process and no address of one matters.
 // Hostile input: every byte is the file's. Counts are bounded; offsets and sizes may be anything,
 // and what they lead to may not be in memory.
 // Used by what reads symbols and notes of files.
@@ -11,18 +12,20 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "vmm/base/printable.h"
-#include "vmm/linux/processes/page_cache.h"
+#include "vmm/linux/processes/file_bytes.h"
 
 namespace ringside::guest_linux {
 
 /// Objects that lie one after the other in the file; fewer where not all are in memory.
 template <class T>
-std::vector<T> read_all(const FilePages& file, std::uint64_t offset, std::size_t count) {
-  std::vector<T> found(count);
+std::vector<T> read_all(const FileBytes& file, std::uint64_t offset, std::size_t count) {
+  const std::uint64_t room = offset < file.size() ? file.size() - offset : 0;
+  std::vector<T> found(std::min<std::uint64_t>(count, room / sizeof(T)));
   const std::size_t bytes = file.read(offset, std::as_writable_bytes(std::span(found)));
   found.resize(bytes / sizeof(T));
   return found;
@@ -33,10 +36,19 @@ constexpr bool is_probe_character(char c) {
   return is_name_character(c) && c != '`' && c != ':';
 }
 
+/// A note (gABI 4.1, "Note Section"), in the text that it was taken from.
+struct FileNote {
+  Elf64_Word type = 0;
+  std::string_view owner, text;
+};
+/// Takes the first note off `rest`; empty where none is whole. Both parts of a note are padded to
+/// `alignment` bytes.
+std::optional<FileNote> take_note(std::string_view& rest, std::uint64_t alignment = 4);
+
 class FileElf {
  public:
   /// Empty where it is no ELF file of this architecture, or its first page is not in memory.
-  static std::optional<FileElf> read(const FilePages& file);
+  static std::optional<FileElf> read(const FileBytes& file);
 
   /// Those that are loaded and lie in the file.
   std::span<const Elf64_Phdr> segments() const { return segments_; }
@@ -55,12 +67,22 @@ class FileElf {
   std::optional<std::uint64_t> address_of(std::uint64_t offset, Elf64_Word flags) const;
   /// The address of .eh_frame_hdr (eh_frame.h).
   std::optional<std::uint64_t> unwind_index() const { return unwind_index_; }
+  /// The bytes of its build id; empty where it has none, or its notes cannot be read.
+  const std::string& build_id() const { return build_id_; }
+  /// Whether there are notes that cannot be read, so that it may have a build id.
+  bool hides_build_id() const { return build_id_.empty() && hides_notes_; }
 
  private:
+  void read_build_id(const FileBytes& file, std::span<const Elf64_Phdr> headers);
+  void read_build_id_in(const FileBytes& file, std::uint64_t offset, std::uint64_t size,
+                        std::uint64_t alignment);
+
   std::vector<Elf64_Phdr> segments_;
   std::optional<std::uint64_t> unwind_index_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<char> names_;
+  std::string build_id_;
+  bool hides_notes_ = false;
 };
 
 /// A symbol table of the file, as far as it is in memory.
@@ -70,7 +92,7 @@ struct FileSymbols {
   bool is_whole = false;
 
   /// `table`: one of elf.symbol_tables().
-  static FileSymbols read(const FilePages& file, const FileElf& elf, const Elf64_Shdr& table);
+  static FileSymbols read(const FileBytes& file, const FileElf& elf, const Elf64_Shdr& table);
   /// Empty where the file does not define it, or its name is not in memory or has more than 4,095
   /// characters.
   std::string_view name_of(const Elf64_Sym& symbol) const;

@@ -1,41 +1,96 @@
 #include "vmm/linux/processes/file_functions.h"
 
 #include <elf.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace ringside::guest_linux {
-FileFunctions FileFunctions::read(const FilePages& file) {
+namespace {
+
+using Source = FileFunctions::Source;
+
+/// 11020 is 11,020.
+std::string grouped(std::size_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string_view section_of(Source source) {
+  return source == Source::Symbols ? ".symtab" : ".dynsym";
+}
+
+}  // namespace
+
+FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::string_view path) {
   FileFunctions found;
   const auto elf = FileElf::read(file);
-  if (!elf) return found;
+  if (!elf) {
+    found.searched_ = "it is no program or library for x86-64, or its first page is not in memory";
+    return found;
+  }
   for (const Elf64_Phdr& each : elf->segments()) {
     if ((each.p_flags & PF_X) != 0) found.text_.push_back({each.p_offset, each.p_filesz});
   }
   found.is_of_go_ = elf->section(".gopclntab") != nullptr;
-  for (const Elf64_Shdr* const table : elf->symbol_tables()) {
-    if (!found.take(FileSymbols::read(file, *elf, *table), *elf)) continue;
-    found.source_ = table->sh_type == SHT_SYMTAB ? Source::Symbols : Source::DynamicSymbols;
-    break;
+  found.table_ = best_in(file, *elf, *elf);
+  if (found.source() == Source::None) {
+    found.searched_ = elf->sections().empty() ? "its section headers are not in the page cache"
+                                              : "no functions in the page cache";
+  } else {
+    const std::size_t count = found.all().size();
+    found.searched_ = fmt::format("{} function{} by {} in the page cache{}", grouped(count),
+                                  count == 1 ? "" : "s", section_of(found.source()),
+                                  found.is_whole() ? "" : ", which has a part of it");
   }
+  if (host != nullptr && host->any() && !found.has_all()) found.ask_host({file, *elf, path}, *host);
   return found;
 }
 
-/// False where it names no function.
-bool FileFunctions::take(FileSymbols table, const FileElf& elf) {
-  functions_.clear();
-  for (const Elf64_Sym& symbol : table.symbols) {
-    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-    const auto name = table.name_of(symbol);
-    const auto offset = elf.offset_of(symbol.st_value, PF_X);
-    if (name.empty() || !offset || !std::ranges::all_of(name, is_probe_character)) continue;
-    functions_.push_back({name, *offset, symbol.st_size});
+/// Addresses in its own tables are those in the guest's file, but not the offsets.
+void FileFunctions::ask_host(const HostFiles::Wanted& wanted, HostFiles& host) {
+  const std::string others = host.visit(wanted, [&](const HostFiles::Copy& copy) {
+    is_of_go_ = is_of_go_ || copy.elf.section(".gopclntab") != nullptr;
+    Table table = best_in(copy.file, copy.elf, wanted.elf);
+    searched_ += table.source == Source::None
+                     ? fmt::format(", none by {}", copy.file.name())
+                     : fmt::format(", {} by {} of {}", grouped(table.functions.size()),
+                                   section_of(table.source), copy.file.name());
+    const bool is_better = table.functions.size() > all().size() ||
+                           (table.is_whole && table.functions.size() == all().size());
+    if (is_better) table_ = std::move(table);
+    return has_all();
+  });
+  if (!has_all()) searched_ += others;
+}
+
+/// The first table that names functions.
+FileFunctions::Table FileFunctions::best_in(const FileBytes& file, const FileElf& elf,
+                                            const FileElf& in_guest) {
+  for (const Elf64_Shdr* const each : elf.symbol_tables()) {
+    Table table = functions_in(FileSymbols::read(file, elf, *each), in_guest);
+    if (table.functions.empty()) continue;
+    table.source = each->sh_type == SHT_SYMTAB ? Source::Symbols : Source::DynamicSymbols;
+    return table;
   }
-  names_ = std::move(table.names);  // which the functions' names are in
-  is_whole_ = table.is_whole;
-  std::ranges::stable_sort(functions_, {}, &FileFunction::offset);
-  return !functions_.empty();
+  return {};
+}
+
+FileFunctions::Table FileFunctions::functions_in(FileSymbols symbols, const FileElf& in_guest) {
+  Table table;
+  for (const Elf64_Sym& symbol : symbols.symbols) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
+    const auto name = symbols.name_of(symbol);
+    const auto offset = in_guest.offset_of(symbol.st_value, PF_X);
+    if (name.empty() || !offset || !std::ranges::all_of(name, is_probe_character)) continue;
+    table.functions.push_back({name, *offset, symbol.st_size});
+  }
+  table.names = std::move(symbols.names);
+  table.is_whole = symbols.is_whole;
+  std::ranges::stable_sort(table.functions, {}, &FileFunction::offset);
+  return table;
 }
 
 namespace {
@@ -52,8 +107,8 @@ std::pair<std::size_t, std::size_t> rank_of(const FileFunction& function) {
 const FileFunction* FileFunctions::at(std::uint64_t offset) const {
   constexpr unsigned kMostLookedAt = 64;
   const FileFunction* best = nullptr;
-  auto after = std::ranges::upper_bound(functions_, offset, {}, &FileFunction::offset);
-  for (unsigned n = 0; n < kMostLookedAt && after != functions_.begin(); ++n) {
+  auto after = std::ranges::upper_bound(table_.functions, offset, {}, &FileFunction::offset);
+  for (unsigned n = 0; n < kMostLookedAt && after != table_.functions.begin(); ++n) {
     const FileFunction& one = *--after;
     if (best != nullptr && one.offset != best->offset) break;
     if (one.size != 0 && offset - one.offset >= one.size) continue;

@@ -14,7 +14,7 @@ constexpr std::uint64_t kReturnAddress = 8;
 /// A file by the addresses that it is linked at.
 class LinkedFile final : public GuestReader {
  public:
-  LinkedFile(const FilePages& file, const FileElf& elf) : file_(file), elf_(elf) {}
+  LinkedFile(const FileBytes& file, const FileElf& elf) : file_(file), elf_(elf) {}
 
   Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
     const auto offset = elf_.offset_of(at.raw(), 0);
@@ -24,13 +24,13 @@ class LinkedFile final : public GuestReader {
   }
 
  private:
-  const FilePages& file_;
+  const FileBytes& file_;
   const FileElf& elf_;
 };
 
 }  // namespace
 
-std::optional<FilePieces> FilePieces::read(const FilePages& file) {
+std::optional<FilePieces> FilePieces::read(const FileBytes& file) {
   auto elf = FileElf::read(file);
   if (!elf || !elf->unwind_index()) return std::nullopt;
   const auto index = EhFrameIndex::read(LinkedFile(file, *elf), GuestVirt(*elf->unwind_index()));
@@ -38,7 +38,7 @@ std::optional<FilePieces> FilePieces::read(const FilePages& file) {
   return FilePieces(std::move(*elf), *index);
 }
 
-std::optional<FilePiece> FilePieces::at(const FilePages& file, std::uint64_t offset) const {
+std::optional<FilePiece> FilePieces::at(const FileBytes& file, std::uint64_t offset) const {
   const auto address = elf_.address_of(offset, PF_X);
   if (!address) return std::nullopt;
   StepBudget budget(kMostSteps);

@@ -25,10 +25,10 @@ struct FilePiece {
 class FilePieces {
  public:
   /// Empty where the file has no such table, or its headers are not in memory.
-  static std::optional<FilePieces> read(const FilePages& file);
+  static std::optional<FilePieces> read(const FileBytes& file);
 
   /// The piece that has this byte. Empty where the table does not describe it, or is not in memory.
-  std::optional<FilePiece> at(const FilePages& file, std::uint64_t offset) const;
+  std::optional<FilePiece> at(const FileBytes& file, std::uint64_t offset) const;
 
  private:
   FilePieces(FileElf elf, const EhFrameIndex& index) : elf_(std::move(elf)), index_(index) {}

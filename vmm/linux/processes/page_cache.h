@@ -28,6 +28,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/guest_memory.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/symbol_table.h"
 
 namespace ringside::guest_linux {
@@ -60,7 +61,7 @@ struct FileIdentity {
 
 /// The pages of one file. It keeps references, the addresses that it was made with, and where the
 /// last page was. Make a new one for each look.
-class FilePages {
+class FilePages final : public FileBytes {
  public:
   /// Of the struct inode at `inode`. Empty when it cannot be read. `memory`, `kernel` (a reader of
   /// the kernel's memory) and `layout` must outlive the result.
@@ -73,8 +74,7 @@ class FilePages {
 
   const FileIdentity& identity() const { return identity_; }
   GuestVirt inode() const { return GuestVirt(identity_.inode); }
-  /// Bytes of the file.
-  std::uint64_t size() const { return identity_.size; }
+  std::uint64_t size() const override { return identity_.size; }
 
   /// Where the page with this index (offset / 4096) is. Empty: not in memory, not read from the
   /// disk yet, or beyond the file's end.
@@ -82,9 +82,8 @@ class FilePages {
   /// Whether that page has been changed since it was read from the disk, or is being written there.
   /// Of a file without a disk that says nothing: its pages always are.
   bool is_unsaved(std::uint64_t index) const;
-  /// Copies the bytes from `offset` on; returns how many were there, up to the first page that is
-  /// not in memory or the file's end.
-  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Up to the first page that is not in memory or the file's end.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const override;
 
  private:
   struct Page {

@@ -99,6 +99,7 @@ std::optional<ProcessLayout> ProcessLayout::from(const TypeGraph& types) {
   take(layout.dentry_name, "dentry", {"d_name", "name"});
   take(layout.dentry_length, "dentry", {"d_name", "len"});
   layout.mm_vdso = offset_of(types, "mm_struct", {"context", "vdso"});
+  layout.file_mount = offset_of(types, "file", {"f_path", "mnt"});
   const auto range = node_layout(types, "maple_range_64");
   const auto arange = node_layout(types, "maple_arange_64");
   if (!all || !range || !arange) return std::nullopt;
@@ -279,6 +280,19 @@ std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, Gu
   std::ranges::replace_if(
       name, [](char c) { return c <= ' ' || c >= 0x7f || c == '`'; }, '?');
   return name;
+}
+
+std::string file_path(const GuestReader& kernel, const ProcessLayout& layout,
+                      const LinuxPaths& paths, GuestVirt file) {
+  constexpr std::size_t kLongestPath = 4096;  // PATH_MAX, with its end
+  if (file.raw() == 0 || !layout.file_mount) return {};
+  const auto dentry = load_field<std::uint64_t>(kernel, file, layout.file_dentry),
+             mount = load_field<std::uint64_t>(kernel, file, *layout.file_mount);
+  if (!dentry || !mount) return {};
+  std::string path(kLongestPath, '\0');
+  const auto length = paths.path(kernel, GuestVirt(*dentry), GuestVirt(*mount), path);
+  path.resize(length.value_or(0));
+  return path.starts_with('/') ? path : std::string();
 }
 
 }  // namespace ringside::guest_linux

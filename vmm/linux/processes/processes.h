@@ -17,6 +17,7 @@
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/paths.h"
 
 namespace ringside::guest_linux {
 
@@ -45,6 +46,7 @@ struct ProcessLayout {
   std::optional<std::uint32_t> mm_vdso;  // context.vdso
   std::uint32_t area_begin, area_end, area_offset, area_file;
   std::uint32_t file_dentry, dentry_name, dentry_length;
+  std::optional<std::uint32_t> file_mount;  // f_path.mnt
   struct Node {
     std::uint32_t pivots, pivot_count, slots, slot_count;
   };
@@ -85,5 +87,10 @@ std::optional<FileMapping> find_file_mapping(const GuestReader& kernel, const Pr
 /// The last part of the path of a struct file, "[vdso]" for the vdso. Bytes that do not print
 /// become '?'. Empty when it cannot be read.
 std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt file);
+
+/// The whole path of a struct file, as its process names it; with " (deleted)" behind it where the
+/// file was unlinked. Empty when it cannot be read, or has more than 4,095 bytes.
+std::string file_path(const GuestReader& kernel, const ProcessLayout& layout,
+                      const LinuxPaths& paths, GuestVirt file);
 
 }  // namespace ringside::guest_linux

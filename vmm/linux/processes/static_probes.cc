@@ -43,7 +43,7 @@ struct ProbeAddresses {
 /// The addresses of all symbols, by name; read when the first one is asked for.
 class ProbeVariables {
  public:
-  ProbeVariables(const FilePages& file, const FileElf& elf) : file_(file), elf_(elf) {}
+  ProbeVariables(const FileBytes& file, const FileElf& elf) : file_(file), elf_(elf) {}
 
   std::optional<std::uint64_t> find(std::string_view name) {
     if (!std::exchange(is_read_, true)) read();
@@ -65,7 +65,7 @@ class ProbeVariables {
     }
   }
 
-  const FilePages& file_;
+  const FileBytes& file_;
   const FileElf& elf_;
   std::map<std::string, std::uint64_t> addresses_;
   bool is_read_ = false;
@@ -140,7 +140,7 @@ std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
 
 }  // namespace
 
-std::vector<StaticProbe> read_static_probes(const FilePages& file, const FileElf& elf) {
+std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf) {
   std::vector<StaticProbe> found;
   const Elf64_Shdr* const section = elf.section(".note.stapsdt");
   if (section == nullptr) return found;
@@ -149,19 +149,11 @@ std::vector<StaticProbe> read_static_probes(const FilePages& file, const FileElf
       read_all<char>(file, section->sh_offset, std::min(section->sh_size, kMostNoteBytes));
   std::string_view rest(bytes.data(), bytes.size());
   ProbeVariables variables(file, elf);
-  // Of each note both parts are padded to words of 4 bytes.
-  const auto take = [&rest](std::uint64_t size) {
-    const auto part = rest.substr(0, size);
-    rest.remove_prefix(std::min<std::uint64_t>(rest.size(), round_up(size, 4)));
-    return part;
-  };
-  while (rest.size() > sizeof(Elf64_Nhdr) && found.size() < kMostStaticProbes) {
-    Elf64_Nhdr header{};
-    std::memcpy(&header, take(sizeof header).data(), sizeof header);
-    const auto owner = take(header.n_namesz), note = take(header.n_descsz);
-    if (note.size() != header.n_descsz) break;
-    if (header.n_type != kProbeNote || owner.substr(0, owner.find('\0')) != kProbeOwner) continue;
-    if (auto probe = probe_of(note, elf, base, variables)) found.push_back(std::move(*probe));
+  while (found.size() < kMostStaticProbes) {
+    const auto note = take_note(rest);
+    if (!note) break;
+    if (note->type != kProbeNote || note->owner != kProbeOwner) continue;
+    if (auto probe = probe_of(note->text, elf, base, variables)) found.push_back(std::move(*probe));
   }
   return found;
 }

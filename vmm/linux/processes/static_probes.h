@@ -28,6 +28,6 @@ struct StaticProbe {
 };
 
 /// In the order of their notes. None where the notes are not in memory.
-std::vector<StaticProbe> read_static_probes(const FilePages& file, const FileElf& elf);
+std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf);
 
 }  // namespace ringside::guest_linux

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "vmm/linux/processes/demangle.h"
-#include "vmm/linux/processes/page_cache.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
@@ -23,7 +22,7 @@ constexpr int kSoonerWhenUnknown = 100;
 }  // namespace
 
 std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Kernel& kernel,
-                                             Form form) {
+                                             Form form, HostFiles* host) {
   const auto layout = ProcessLayout::from(kernel.types());
   const Symbol* init_task = kernel.symbols().find("init_task", "vmlinux");
   if (!layout || init_task == nullptr) return nullptr;
@@ -44,11 +43,15 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
       const auto pages = FilePages::of_file(memory, reader, *cache, file);
       return pages ? std::optional(pages->identity()) : std::nullopt;
     };
-    access.functions = [&memory, &kernel, cache](GuestVirt file, const FileIdentity& content) {
+    access.functions = [&memory, &kernel, cache, layout, host, paths = LinuxPaths(kernel.types())](
+                           GuestVirt file, const FileIdentity& content) {
       const vmm::PageTableReader reader(memory, kernel.table_in(memory));
       const auto pages = FilePages::of_file(memory, reader, *cache, file);
-      const bool is_it = pages && pages->identity() == content;
-      return is_it ? FileFunctions::read(*pages) : FileFunctions();
+      if (!pages || pages->identity() != content) return FileFunctions();
+      if (host == nullptr) return FileFunctions::read(*pages);
+      auto found = FileFunctions::read(*pages, host, file_path(reader, *layout, paths, file));
+      host->note_search(file_name(reader, *layout, file), found.searched());
+      return found;
     };
   }
   return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,

@@ -1,8 +1,9 @@
 // Names of code and data in the guest's processes, "module`symbol+0x10": the file that a process
 // has mapped at an address (processes.h), and a function of that file by the kernel's page cache
-// (file_functions.h), or a dynamic symbol by the process's own memory (user_elf.h). The
-// guest runs meanwhile and processes end, so the last look at each process is kept. The number of
-// processes and the bytes of symbols are bounded; tables of the same file are shared.
+// or a copy of it on the host (file_functions.h), or a dynamic symbol by the process's own memory
+// (user_elf.h). The guest runs meanwhile and processes end, so the last look at each process is
+// kept. The number of processes and the bytes of symbols are bounded; tables of the same file are
+// shared.
 // Used by the consumer when it prints. Threads: one.
 #pragma once
 
@@ -20,6 +21,8 @@
 #include "vmm/guest_memory.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/host_files.h"
+#include "vmm/linux/processes/page_cache.h"
 #include "vmm/linux/processes/processes.h"
 #include "vmm/linux/processes/user_elf.h"
 
@@ -40,10 +43,10 @@ class UserNames {
   enum class Form : std::uint8_t { AsInFile, Demangled };
   using Clock = std::chrono::steady_clock;
 
-  /// Null where the kernel's types or symbols do not describe its processes. Both must outlive the
-  /// result.
+  /// Null where the kernel's types or symbols do not describe its processes. `host`: where else
+  /// functions of their files are looked for; null: nowhere. All must outlive the result.
   static std::unique_ptr<UserNames> create(const vmm::GuestMemory& memory, Kernel& kernel,
-                                           Form form);
+                                           Form form, HostFiles* host = nullptr);
   /// A look at a process is valid for `fresh`; for an address in no known file, for a hundredth of
   /// that. `most_bytes` limits the bytes of all symbols. One look reads at most a fourth of it. If
   /// all looks exceed it, the next one forgets all processes.

@@ -1,0 +1,45 @@
+/* Calls static functions, which nobody names once it is stripped: `hidden NUMBER` goes to the
+ * background, says its process number, and waits until /tmp/go exists. Then it calls them so often,
+ * and /tmp/said gets the number of calls. With OTHER it is another build of the same program. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef OTHER
+enum { ADDED = 7 };
+#else
+enum { ADDED = 3 };
+#endif
+
+static __attribute__((noinline, noclone)) long inner(long a) {
+  __asm__ volatile("" : : : "memory");
+  return a + ADDED;
+}
+
+static __attribute__((noinline, noclone)) long outer(long a) {
+  const long twice = 2 * inner(a);
+  __asm__ volatile("" : : : "memory");
+  return twice + 1;
+}
+
+int main(int count, char **arguments) {
+  const long number = count > 1 ? atol(arguments[1]) : 1;
+  const pid_t child = fork();
+  if (child != 0) {
+    printf("process %d\n", child);
+    return 0;
+  }
+  const int nowhere = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
+  while (access("/tmp/go", F_OK) != 0) usleep(10000);
+  for (long n = 0; n < number; ++n) {
+    if (outer(n) != 2 * (n + ADDED) + 1) abort();
+  }
+  FILE *said = fopen("/tmp/saying", "w");
+  fprintf(said, "inner %ld\n", number);
+  fclose(said);
+  rename("/tmp/saying", "/tmp/said");
+  return 0;
+}

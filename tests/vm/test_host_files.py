@@ -1,0 +1,140 @@
+"""Programs that are stripped in the guest, and whole on the host: probes and stacks by the host's files."""
+
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import ringside
+from made_images import dynamic_program
+from test_attach_qmp import begin, end, started
+from test_pid import Case, counts
+
+CALLS = 1000
+INNER = ('pidPID:a.out:inner:entry { @["inner"] = count(); @in = sum(arg0); }'
+         ' pidPID:a.out:inner:return { @left = sum(arg1); } pidPID:a.out:inner:entry /arg0 == 0/ { ustack(3); }'
+         ' END { printa("in %@d\\n", @in); printa("left %@d\\n", @left); printa("%s %@d\\n", @); }')
+STACK = "a.out`inner a.out`outer a.out`main".replace("a.out", "hidden").split()
+
+
+class Program:
+    """A program as its author has it, as a distribution ships it, and what was split off it."""
+
+    def __init__(self, *options):
+        self.whole = dynamic_program("hidden.c", *options)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "program"
+            made = pathlib.Path(folder) / "made"
+            path.write_bytes(self.whole)
+            subprocess.run(["strip", "-o", made, path], check=True)
+            self.stripped = made.read_bytes()
+            subprocess.run(["objcopy", "--only-keep-debug", path, made], check=True)
+            self.debug = made.read_bytes()
+            notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+        self.build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+    @property
+    def debug_path(self):
+        """In a root, of what was split off it."""
+        return f"usr/lib/debug/.build-id/{self.build_id[:2]}/{self.build_id[2:]}.debug"
+
+
+def root_with(folder, files):
+    """A root of a system with these files, from paths in it to bytes."""
+    for path, data in files.items():
+        place = pathlib.Path(folder) / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+    return str(folder)
+
+
+class Stripped(Case):
+    """A guest with the stripped program."""
+
+    OPTIONS = ()  # the compiler's
+
+    def setUp(self):
+        self.program = Program(*self.OPTIONS)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-root-")))
+        super().setUp()
+
+    def add_to(self, archive):
+        archive.file("bin/hidden", self.program.stripped, 0o755)
+
+    def root(self, name, files):
+        return root_with(self.folder / name, files)
+
+    def begin_program(self):
+        said = self.guest(f"rm -f /tmp/go /tmp/said; hidden {CALLS}")
+        return re.search(r"process (\d+)", said)[1]
+
+    def go(self):
+        return counts(self.guest("touch /tmp/go; while [ ! -e /tmp/said ]; do sleep 0.1; done; cat /tmp/said"))
+
+    def traced(self, program, options):
+        """Its outcome, once the program has done all."""
+        pid = self.begin_program()
+        with self.machine.trace(begin(program.replace("PID", pid)), ["-q", *options]) as running:
+            started(running)
+            said = self.go()
+            outcome = end(running)
+        self.assertEqual((outcome.status, said["inner"]), (0, CALLS), outcome)
+        return outcome
+
+    def check(self, outcome):
+        """All calls of the static function, its arguments and values, and who called it."""
+        numbers = {name: int(number) for name, number in re.findall(r"^(\w+) (\d+)$", outcome.stdout, re.MULTILINE)}
+        total = sum(range(CALLS))
+        self.assertEqual(numbers, {"inner": CALLS, "in": total, "left": total + 3 * CALLS}, outcome)
+        stack = re.findall(r"^ +(hidden`\w+)(?:\+0x[0-9a-f]+)?$", outcome.stdout, re.MULTILINE)
+        self.assertEqual(stack, STACK, outcome)
+
+
+class Sysroot(Stripped):
+    def test_has_the_symbols(self):
+        roots = {"whole": {"bin/hidden": self.program.whole},
+                 "debug": {self.program.debug_path: self.program.debug}}
+        for name, files in roots.items():
+            root = self.root(name, files)
+            with self.subTest(name):
+                outcome = self.traced(INNER, ["--sysroot", root])
+                self.assertEqual(outcome.stderr, "", outcome)
+                self.check(outcome)
+        outcome = self.traced(INNER, ["-v", "-x", f"sysroot={self.root('empty', {'etc/passwd': b''})}",
+                                      "-x", f"sysroot={root}"])
+        self.check(outcome)
+        self.assertRegex(outcome.stderr, "(?m)^ringside: hidden: no functions in the page cache, "
+                         rf"\d+ by .symtab of {root}/{self.program.debug_path}$", outcome)
+
+    def test_of_another_build_is_refused(self):
+        other = Program("-DOTHER")
+        root = self.root("other", {"bin/hidden": other.whole})
+        pid = self.begin_program()
+        missing = f"pid{pid}:a.out:inner:entry {{}}"
+        outcome = self.machine.run(missing, ["-q", "--sysroot", root])
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+        self.assertIn("no symbol names a function inner (hidden: no functions in the page cache; "
+                      f"{root}/bin/hidden is another version: it has build id {other.build_id}, and the guest's file "
+                      f"build id {self.program.build_id};", outcome.stderr)
+        # Where nothing depends on it, it is told in a line of its own.
+        with self.machine.trace(begin(f'syscall::*access*:entry /pid == {pid} && !told/ {{ told = 1; ustack(); }}'),
+                                ["-q", "--sysroot", root]) as running:
+            running.read_until(lambda text: "hidden`" in text)
+            outcome = end(running)
+        self.assertNotIn("`inner", outcome.stdout)
+        self.assertEqual(outcome.stderr.count("bin/hidden is another version"), 1, outcome)
+        self.assertRegex(outcome.stderr, "(?m)^ringside: .*/bin/hidden is another version: .*: it is not used$")
+
+    def test_that_is_not_there_is_refused(self):
+        outcome = self.machine.run("BEGIN {}", ["--sysroot", "/no/such"])
+        self.assertEqual((outcome.status, outcome.stderr),
+                         (1, "ringside: --sysroot /no/such: No such file or directory\n"))
+
+
+class SysrootOfOld(Sysroot):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
+if __name__ == "__main__":
+    unittest.main()
