@@ -98,7 +98,7 @@ Result<void> UsdtProvider::look(const dif::ProbeDescription& names, const Troubl
   } else if (there.empty()) {
     trouble(names,
             "no provider is called so, and no static probe (USDT) is in the files that are "
-            "mapped, as far as their notes are in the guest's memory");
+            "mapped, as far as their notes are in the guest's memory or in --sysroot");
   } else {
     trouble(names, fmt::format("no provider is called so; the static probes (USDT) that are mapped "
                                "have the providers {}",

@@ -132,7 +132,9 @@ std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(Guest
   if (known.identity != pages->identity()) {
     const auto elf = guest_linux::FileElf::read(*pages);
     known = {pages->identity(), {}};
-    if (elf) known.probes = guest_linux::read_static_probes(*pages, *elf);
+    if (elf) {
+      known.probes = guest_linux::read_static_probes(*pages, *elf, host_, paths_[inode]);
+    }
   }
   return known.probes;
 }

@@ -157,7 +157,7 @@ class Counts(Static):
                 (f"sampel{pid}:::", "no provider is called so; the static probes (USDT) that are mapped have the providers sample"),
                 ("sample99999:::", "no provider is called so, and the guest has no process of this number with memory of its own"),
                 ("sample1:::", "no provider is called so, and no static probe (USDT) is in the files that are mapped, as far as their notes are in the "
-                               "guest's memory")):
+                               "guest's memory or in --sysroot")):
             self.assertEqual(self.refused(description), f"ringside: probe description {description} does not match any "
                                                         f"probes: {why} (in '{description}')")
         self.go()

@@ -10,6 +10,7 @@
 
 #include "vmm/linux/processes/elf_file_for_tests.h"
 #include "vmm/linux/processes/file_functions.h"
+#include "vmm/linux/processes/static_probes.h"
 
 namespace ringside::guest_linux {
 namespace {
@@ -190,6 +191,32 @@ TEST_F(HostFilesIn, PathsOfTheGuestCannotForgeMessages) {
   const std::string text = functions_of(program(kBuild), "/a\nb\x1b[2J").searched();
   EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; })) << text;
   EXPECT_TRUE(functions_of(program(kBuild), std::string(5000, 'x')).all().empty());
+}
+
+TEST_F(HostFilesIn, HaveTheStaticProbesWhoseNotesAreNotInTheGuestsMemory) {
+  ElfFile in_guest = program(kBuild, 1);
+  in_guest.data = 0x100;
+  ElfFile split = in_guest;
+  split.add_static_probe("sample", "first", "8@%rdi 8@total(%rip)", kTextAt + 0x10, 0x1f00);
+  split.add_function("total", 0x1f10, 8, STT_OBJECT);
+  split.is_split_off = true;
+  put("usr/lib/debug/.build-id/ab/cdef0123.debug", split.encode());
+  const auto probes = [&] {
+    const MemoryFile file(in_guest);
+    const auto elf = FileElf::read(file);
+    return elf ? read_static_probes(file, *elf, &files(), "/usr/bin/x")
+               : std::vector<StaticProbe>();
+  };
+  EXPECT_TRUE(probes().empty()) << "the guest has all notes: there are none";
+  in_guest.forget_page(0x2000);
+  const auto found = probes();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].name, "first");
+  EXPECT_EQ(found[0].arguments, "8@%rdi 8@3840(%rip)") << "0x1f10 - 0x1010";
+  EXPECT_EQ(found[0].offset, kTextAt + 0x10);
+  EXPECT_EQ(found[0].semaphore, 0x1f00u);
+  put("usr/lib/debug/.build-id/ab/cdef0123.debug", program(kOtherBuild).encode());
+  EXPECT_TRUE(probes().empty());
 }
 
 TEST_F(HostFilesIn, ABentFileDoesNoHarm) {

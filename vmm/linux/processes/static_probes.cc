@@ -112,8 +112,9 @@ std::string with_distances(std::string_view arguments, std::uint64_t nop,
   return made;
 }
 
-/// `base`: .stapsdt.base, which was elsewhere if the file was linked anew (prelink); null: none.
-std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
+/// `in_guest`: which tells where the guest's file has an address. `base`: .stapsdt.base, which was
+/// elsewhere if the file was linked anew (prelink); null: none.
+std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& in_guest,
                                     const Elf64_Shdr* base, ProbeVariables& variables) {
   if (note.size() < sizeof(ProbeAddresses)) return std::nullopt;
   ProbeAddresses at{};
@@ -124,7 +125,7 @@ std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
     return std::nullopt;
   }
   const std::uint64_t moved = base != nullptr ? base->sh_addr - at.base : 0;
-  const auto offset = elf.offset_of(at.nop + moved, PF_X);
+  const auto offset = in_guest.offset_of(at.nop + moved, PF_X);
   if (!offset) return std::nullopt;
   StaticProbe probe{std::string(*provider),
                     std::string(*name),
@@ -132,30 +133,54 @@ std::optional<StaticProbe> probe_of(std::string_view note, const FileElf& elf,
                     *offset,
                     {}};
   if (at.semaphore == 0) return probe;
-  probe.semaphore = elf.offset_of(at.semaphore + moved, PF_W);
+  probe.semaphore = in_guest.offset_of(at.semaphore + moved, PF_W);
   // It would never fire, or the counter could lie in two pages.
   if (!probe.semaphore || *probe.semaphore == 0 || *probe.semaphore % 2 != 0) return std::nullopt;
   return probe;
 }
 
-}  // namespace
+/// Those that notes tell, and whether all notes were there.
+struct NotedProbes {
+  std::vector<StaticProbe> probes{};
+  bool is_whole = false;
+};
 
-std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf) {
-  std::vector<StaticProbe> found;
+/// The notes of this file, which is the guest's or a copy of it.
+NotedProbes noted_probes(const FileBytes& file, const FileElf& elf, const FileElf& in_guest) {
+  NotedProbes found;
   const Elf64_Shdr* const section = elf.section(".note.stapsdt");
-  if (section == nullptr) return found;
+  if (section == nullptr || section->sh_type == SHT_NOBITS) {
+    found.is_whole = section == nullptr && !elf.sections().empty();  // else nobody knows
+    return found;
+  }
   const Elf64_Shdr* const base = elf.section(".stapsdt.base");
-  const auto bytes =
-      read_all<char>(file, section->sh_offset, std::min(section->sh_size, kMostNoteBytes));
+  const std::uint64_t size = std::min(section->sh_size, kMostNoteBytes);
+  const auto bytes = read_all<char>(file, section->sh_offset, size);
+  found.is_whole = bytes.size() == size;
   std::string_view rest(bytes.data(), bytes.size());
   ProbeVariables variables(file, elf);
-  while (found.size() < kMostStaticProbes) {
+  while (found.probes.size() < kMostStaticProbes) {
     const auto note = take_note(rest);
     if (!note) break;
     if (note->type != kProbeNote || note->owner != kProbeOwner) continue;
-    if (auto probe = probe_of(note->text, elf, base, variables)) found.push_back(std::move(*probe));
+    auto probe = probe_of(note->text, in_guest, base, variables);
+    if (probe) found.probes.push_back(std::move(*probe));
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf,
+                                            HostFiles* host, std::string_view path) {
+  NotedProbes found = noted_probes(file, elf, elf);
+  if (found.is_whole || host == nullptr || !host->any()) return std::move(found.probes);
+  (void)host->visit({file, elf, path}, [&](const HostFiles::Copy& copy) {
+    NotedProbes more = noted_probes(copy.file, copy.elf, elf);
+    if (more.is_whole || more.probes.size() > found.probes.size()) found = std::move(more);
+    return found.is_whole;
+  });
+  return std::move(found.probes);
 }
 
 }  // namespace ringside::guest_linux

@@ -1,19 +1,22 @@
-// The static probes of an ELF file that the guest's kernel has in memory: places that the program's
-// author has marked with sys/sdt.h or dtrace(1) (USDT). Each is a nop in the text, and a note in
-// the section .note.stapsdt, which no process maps. SystemTap's description of the format:
-// "UserSpaceProbeImplementation": a note of the owner "stapsdt" and type 3, with three addresses
-// (the nop, where .stapsdt.base was linked, the semaphore or 0) and three strings (provider, name,
-// arguments).
-// Hostile input: every byte is the file's; counts are bounded, and what contradicts itself is left
-// out. Used by the provider of such probes.
+// The static probes of an ELF file of the guest: places that the program's author has marked with
+// sys/sdt.h or dtrace(1) (USDT). Each is a nop in the text, and a note in the section
+// .note.stapsdt, which no process maps. Where the guest's kernel has not all notes in memory, they
+// are read from a copy of the file on the host (host_files.h). SystemTap's description of the
+// format: "UserSpaceProbeImplementation": a note of the owner "stapsdt" and type 3, with three
+// addresses (the nop, where .stapsdt.base was linked, the semaphore or 0) and three strings
+// (provider, name, arguments). Hostile input: every byte is the file's; counts are bounded, and
+// what contradicts itself is left out. Used by the provider of such probes.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_elf.h"
+#include "vmm/linux/processes/host_files.h"
 
 namespace ringside::guest_linux {
 
@@ -27,7 +30,9 @@ struct StaticProbe {
   std::optional<std::uint64_t> semaphore;
 };
 
-/// In the order of their notes. None where the notes are not in memory.
-std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf);
+/// In the order of their notes. As many as have their notes in memory or on the host. `host`,
+/// `path`: as FileFunctions::read() has them.
+std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf,
+                                            HostFiles* host = nullptr, std::string_view path = {});
 
 }  // namespace ringside::guest_linux
