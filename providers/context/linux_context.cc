@@ -16,9 +16,10 @@ namespace {
 constexpr std::size_t kDeepestStack = 256;  // frames that are counted
 
 std::unique_ptr<guest_linux::UserUnwinder> make_unwinder(const vmm::GuestMemory& memory,
-                                                         const guest_linux::Kernel& kernel) {
+                                                         const guest_linux::Kernel& kernel,
+                                                         guest_linux::HostUnwindTables* host) {
   const auto layout = guest_linux::UserUnwindLayout::from(kernel.types(), kernel.symbols());
-  return layout ? std::make_unique<guest_linux::UserUnwinder>(memory, *layout) : nullptr;
+  return layout ? std::make_unique<guest_linux::UserUnwinder>(memory, *layout, host) : nullptr;
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_),
       thread_clock_(kernel, kernel_reader_, run_times),
-      unwinder_(make_unwinder(memory, kernel)) {}
+      unwinder_(make_unwinder(memory, kernel, parts.host_tables)) {}
 
 LinuxContext::~LinuxContext() = default;
 

@@ -24,8 +24,9 @@
 #include "vmm/shim/mailboxes.h"
 
 namespace ringside::guest_linux {
+class HostUnwindTables;
 class UserUnwinder;
-}
+}  // namespace ringside::guest_linux
 
 namespace ringside::providers {
 
@@ -55,6 +56,7 @@ struct LinuxContextParts {
   const guest_linux::StackTables* stack_tables = nullptr;  // null: kernel stacks are empty
   vmm::Mailboxes* shim =
       nullptr;  // whose vCPUs stand still while a firing waits; null: it has none
+  guest_linux::HostUnwindTables* host_tables = nullptr;  // of the guest's programs; null: none
   /// For a kernel that is traced while it boots, or that is not Linux: memory is what the vCPU
   /// itself maps. While there are no tasks, identities are 0 and execname is empty.
   bool follows_vcpus = false;

@@ -67,7 +67,8 @@ class RunningKernelTracer::Trace final : public KernelTrace {
         contexts_(std::max({1U, tracer.machine_.vcpu_count(), tracer.possible_cpus()}),
                   tracer.machine_.memory(), tracer.kernel_,
                   LinuxContextParts{.stack_tables = stack_tables_ ? &*stack_tables_ : nullptr,
-                                    .shim = tracer.shim_.installed()}),
+                                    .shim = tracer.shim_.installed(),
+                                    .host_tables = tracer.host_tables()}),
         first_(tracer.points_.take_first()),
         dispatcher_(tracer.kernel_, contexts_, sink, clock, first_) {
     make_handlers(dispatcher_);

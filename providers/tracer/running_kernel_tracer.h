@@ -71,6 +71,9 @@ class RunningKernelTracer final : public KernelTracer {
   }
   /// Beginnings that defined probes have forgotten.
   std::uint64_t displaced() const { return displaced_ != nullptr ? displaced_->load() : 0; }
+  guest_linux::HostUnwindTables* host_tables() const {
+    return host_files_ && host_files_->any() ? &host_files_->unwind_tables() : nullptr;
+  }
   std::optional<std::string> panic() const;
   void tell_what_stays();
   bool take_out_shim();

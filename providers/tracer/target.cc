@@ -37,12 +37,33 @@ void Target::bind(dif::VerifiedProgram program, const dif::EngineOptions& option
   CHECK(engine_ == nullptr);
   engine_ = std::make_unique<dif::Engine>(std::move(program), options, tracer_->vcpu_count(),
                                           std::move(share));
+  if (traced_.kernel && host_files_ && host_files_->any()) {
+    const guest_linux::Kernel& kernel = *traced_.kernel;
+    const auto pages = guest_linux::PageCacheLayout::from(kernel.types(), kernel.symbols());
+    if (pages) stack_files_.emplace(StackFiles{*pages, guest_linux::LinuxPaths(kernel.types())});
+  }
   if (traced_.kernel && names != ProcessNames::Raw) {
     using Form = guest_linux::UserNames::Form;
     user_names_ = guest_linux::UserNames::create(
         traced_.machine->memory(), *traced_.kernel,
         names == ProcessNames::Demangled ? Form::Demangled : Form::AsInFile, host_files_.get());
   }
+}
+
+void Target::serve_stacks() {
+  if (!stack_files_ || !host_files_->unwind_tables().is_asked()) return;
+  const vmm::GuestMemory& memory = traced_.machine->memory();
+  const vmm::PageTableReader reader(memory, traced_.kernel->table_in(memory));
+  using Opened = guest_linux::HostUnwindTables::Opened;
+  host_files_->unwind_tables().serve(
+      *host_files_,
+      [&](const guest_linux::FileIdentity& file,
+          const guest_linux::FilePathPlace& place) -> std::optional<Opened> {
+        const auto pages = guest_linux::FilePages::of_inode(memory, reader, stack_files_->pages,
+                                                            GuestVirt(file.inode));
+        if (!pages) return std::nullopt;
+        return Opened{*pages, guest_linux::file_path(reader, stack_files_->paths, place)};
+      });
 }
 
 std::optional<GuestVirt> Target::find_task(const FollowedProcess& process) const {

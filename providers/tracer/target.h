@@ -18,6 +18,9 @@
 #include "providers/tracer/tracer.h"
 #include "vmm/linux/discovery/file_kernel.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/paths.h"
+#include "vmm/linux/processes/host_files.h"
+#include "vmm/linux/processes/page_cache.h"
 #include "vmm/linux/processes/processes.h"
 #include "vmm/linux/processes/user_names.h"
 #include "vmm/machine.h"
@@ -93,6 +96,10 @@ class Target {
   /// then go on.
   void admit_modules();
 
+  /// While tracing: reads the unwind tables that stacks of processes have lacked, from files of the
+  /// host.
+  void serve_stacks();
+
   /// Fires BEGIN; tracer().arm() is next.
   Result<void> begin() { return tracer_->begin(*engine_); }
   /// Gives back what only compiling and enabling need; overlays of the kernel's types are gone.
@@ -119,6 +126,12 @@ class Target {
 
   TracedMachine traced_;
   const std::shared_ptr<guest_linux::HostFiles> host_files_;  // null: none
+  /// How a file is found whose unwind tables a stack has lacked.
+  struct StackFiles {
+    guest_linux::PageCacheLayout pages;
+    guest_linux::LinuxPaths paths;
+  };
+  std::optional<StackFiles> stack_files_;  // empty: there are no files of the host
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<dif::Engine> engine_;
   std::uint64_t taken_ = 0;  // of dif::kMostEnabled

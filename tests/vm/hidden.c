@@ -1,12 +1,16 @@
 /* Calls static functions, which nobody names once it is stripped: `hidden NUMBER` goes to the
  * background, says its process number, and waits until /tmp/go exists. Then it calls them so often,
- * and /tmp/said gets the number of calls. With OTHER it is another build of the same program. */
+ * and /tmp/said gets the number of calls. With OTHER it is another build of the same program. With GAP
+ * its unwind tables are far from all that it touches. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef GAP
+const char gap[1 << 20] = {1}; /* between strings and tables */
+#endif
 #ifdef OTHER
 enum { ADDED = 7 };
 #else

@@ -7,8 +7,9 @@ import tempfile
 import unittest
 
 import ringside
-from made_images import dynamic_program
-from test_attach_qmp import begin, end, started
+from disks import MOUNT, disks
+from made_images import Archive, dynamic_program, initrd_with, static_program
+from test_attach_qmp import Machine, begin, end, started
 from test_pid import Case, counts
 
 CALLS = 1000
@@ -133,6 +134,63 @@ class Sysroot(Stripped):
 
 
 class SysrootOfOld(Sysroot):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
+class OnDisk(Case):
+    """Files on a disk, of which the guest has no more in memory than its processes have mapped."""
+
+    def setUp(self):
+        self.program = Program("-DGAP")
+        self.probes = static_program("static_probes.c")
+        archive = Archive()
+        archive.file("bin/hidden", self.program.stripped, 0o755)
+        archive.file("bin/static_probes", self.probes, 0o755)
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-root-")))
+        initrd = folder / "initrd"
+        initrd.write_bytes(initrd_with(self.IMAGE, archive))
+        self.root = root_with(folder / "root", {"mnt/ext4/hidden": self.program.whole,
+                                                "mnt/ext4/static_probes": self.probes})
+        options = self.enterContext(disks())
+        self.machine = self.enterContext(Machine(self.IMAGE, self.CPUS, options=options, initrd=initrd))
+        self.guest(f"{MOUNT} && cp /bin/hidden /bin/static_probes /mnt/ext4 && sync")
+
+    def begin_program(self, name, calls=CALLS):
+        said = self.guest(f"rm -f /tmp/go /tmp/said; /mnt/ext4/{name} {calls}; sync; echo 3 > /proc/sys/vm/drop_caches")
+        return re.search(r"process (\d+)", said)[1]
+
+    def go(self):
+        return counts(self.guest("touch /tmp/go; while [ ! -e /tmp/said ]; do sleep 0.1; done; cat /tmp/said"))
+
+    def test_unwind_tables_come_with_the_second_stack(self):
+        self.begin_program("hidden", 1)
+        with self.machine.trace(begin('pid*:hidden:inner:entry { printf("<"); ustack(3); printf(">\\n"); }'),
+                                ["-q", "--sysroot", self.root]) as running:
+            started(running)
+            stacks = []
+            while len(stacks) < 50 and (not stacks or "`main" not in stacks[-1]):
+                self.go()
+                text = running.read_until(lambda text, count=len(stacks) + 1: text.count(">\n") == count)
+                stacks = re.findall(r"<(.*?)>\n", text, re.DOTALL)
+                self.begin_program("hidden", 1)
+            outcome = end(running)
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertNotIn("`main", stacks[0], "its tables were in memory, which proves nothing")
+        self.assertEqual(re.findall(r"(hidden`\w+)", stacks[-1]), STACK, stacks)
+
+    def test_static_probes_have_their_notes(self):
+        pid = self.begin_program("static_probes")
+        program = f'sample{pid}:::twice-passed {{ @["twice"] = count(); }}'
+        self.assertIn("no static probe (USDT) is in the files that are mapped", self.refused(program))
+        with self.machine.trace(begin(program), ["-q", "--sysroot", self.root]) as running:
+            started(running)
+            said = self.go()
+            outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(counts(outcome.stdout), {"twice": said["twice"]})
+
+
+class OnDiskOfOld(OnDisk):
     IMAGE, CPUS = "debian-6.1", 1
 
 

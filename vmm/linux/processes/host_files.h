@@ -10,7 +10,7 @@
 // size of all its parts. Another build is told, once.
 // The host's files are trusted no more than the guest's: the same readers check them.
 // Used by FileFunctions and what reads static probes and unwind tables. Threads: the session's.
-// Fire context: no.
+// Fire context: unwind_tables() yes, the rest no.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_elf.h"
+#include "vmm/linux/processes/host_unwind_tables.h"
 
 namespace ringside::guest_linux {
 
@@ -75,6 +76,9 @@ class HostFiles {
   /// gets.
   std::string visit(const Wanted& wanted, const Visitor& visitor);
 
+  /// For walks of stacks, which cannot wait for a file.
+  HostUnwindTables& unwind_tables() { return unwind_tables_; }
+
   /// Functions of a file were looked for: a line for who asked for all (is_verbose), once.
   void note_search(std::string_view file, std::string_view searched);
   /// Since the last call; a line each.
@@ -94,6 +98,7 @@ class HostFiles {
 
   const bool is_verbose_;
   std::vector<Root> roots_;
+  HostUnwindTables unwind_tables_;
   std::set<std::string> told_;
   std::vector<std::string> notices_;
 };

@@ -282,17 +282,28 @@ std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, Gu
   return name;
 }
 
-std::string file_path(const GuestReader& kernel, const ProcessLayout& layout,
-                      const LinuxPaths& paths, GuestVirt file) {
-  constexpr std::size_t kLongestPath = 4096;  // PATH_MAX, with its end
-  if (file.raw() == 0 || !layout.file_mount) return {};
+std::optional<FilePathPlace> file_path_place(const GuestReader& kernel, const ProcessLayout& layout,
+                                             GuestVirt file) {
+  if (file.raw() == 0 || !layout.file_mount) return std::nullopt;
   const auto dentry = load_field<std::uint64_t>(kernel, file, layout.file_dentry),
              mount = load_field<std::uint64_t>(kernel, file, *layout.file_mount);
-  if (!dentry || !mount) return {};
+  if (!dentry || !mount) return std::nullopt;
+  return FilePathPlace{GuestVirt(*dentry), GuestVirt(*mount)};
+}
+
+std::string file_path(const GuestReader& kernel, const LinuxPaths& paths,
+                      const FilePathPlace& place) {
+  constexpr std::size_t kLongestPath = 4096;  // PATH_MAX, with its end
   std::string path(kLongestPath, '\0');
-  const auto length = paths.path(kernel, GuestVirt(*dentry), GuestVirt(*mount), path);
+  const auto length = paths.path(kernel, place.dentry, place.mount, path);
   path.resize(length.value_or(0));
   return path.starts_with('/') ? path : std::string();
+}
+
+std::string file_path(const GuestReader& kernel, const ProcessLayout& layout,
+                      const LinuxPaths& paths, GuestVirt file) {
+  const auto place = file_path_place(kernel, layout, file);
+  return place ? file_path(kernel, paths, *place) : std::string();
 }
 
 }  // namespace ringside::guest_linux

@@ -88,8 +88,17 @@ std::optional<FileMapping> find_file_mapping(const GuestReader& kernel, const Pr
 /// become '?'. Empty when it cannot be read.
 std::string file_name(const GuestReader& kernel, const ProcessLayout& layout, GuestVirt file);
 
-/// The whole path of a struct file, as its process names it; with " (deleted)" behind it where the
-/// file was unlinked. Empty when it cannot be read, or has more than 4,095 bytes.
+/// Where the kernel has the path of a struct file.
+struct FilePathPlace {
+  GuestVirt dentry, mount;  // struct dentry, struct vfsmount
+};
+/// Empty when it cannot be read. Fire context: yes.
+std::optional<FilePathPlace> file_path_place(const GuestReader& kernel, const ProcessLayout& layout,
+                                             GuestVirt file);
+/// The whole path, as the file's process names it; with " (deleted)" behind it where the file was
+/// unlinked. Empty when it cannot be read, or has more than 4,095 bytes.
+std::string file_path(const GuestReader& kernel, const LinuxPaths& paths,
+                      const FilePathPlace& place);
 std::string file_path(const GuestReader& kernel, const ProcessLayout& layout,
                       const LinuxPaths& paths, GuestVirt file);
 

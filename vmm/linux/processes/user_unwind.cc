@@ -202,8 +202,9 @@ struct UserUnwinder::Image {
   }
 };
 
-UserUnwinder::UserUnwinder(const vmm::GuestMemory& memory, const UserUnwindLayout& layout)
-    : memory_(memory), layout_(layout), images_(kImages), rules_(kRules) {}
+UserUnwinder::UserUnwinder(const vmm::GuestMemory& memory, const UserUnwindLayout& layout,
+                           HostUnwindTables* host)
+    : memory_(memory), layout_(layout), host_(host), images_(kImages), rules_(kRules) {}
 
 UserUnwinder::~UserUnwinder() = default;
 
@@ -233,13 +234,13 @@ class UserUnwinder::Walk {
     std::uint64_t bias = 0;  // added to the image's own addresses
   };
 
-  /// The image's bytes at the process's addresses: from the file, else from the process, which may
-  /// have changed its own copy. What was read from the process must not be cached, because rules
-  /// are used for other processes, too.
+  /// The image's bytes at the process's addresses: from the file or its copy on the host, else from
+  /// the process, which may have changed its own copy. What was read from the process must not be
+  /// cached, because rules are used for other processes, too.
   class ImageReader final : public GuestReader {
    public:
-    ImageReader(const Process& process, const Mapped& mapped)
-        : process_(process), mapped_(mapped) {}
+    ImageReader(const UserUnwinder& own, const Process& process, const Mapped& mapped)
+        : own_(own), process_(process), mapped_(mapped) {}
     Result<void, Fault> read(GuestVirt at, std::span<std::byte> out) const override {
       while (!out.empty()) {
         const std::size_t length = std::min<std::size_t>(out.size(), arch::left_in_page(at.raw()));
@@ -264,11 +265,26 @@ class UserUnwinder::Walk {
     std::size_t read_file(GuestVirt at, std::span<std::byte> out) const {
       const auto offset = mapped_.image->offset_of(at.raw() - mapped_.bias);
       if (!offset) return 0;
-      if (mapped_.file) return mapped_.file->read(*offset, out);
+      if (mapped_.file) {
+        const std::size_t done = mapped_.file->read(*offset, out);
+        return done != 0 ? done : read_host(*offset, out);
+      }
       if (*offset >= mapped_.copy_size) return 0;
       const auto part = out.first(std::min<std::uint64_t>(out.size(), mapped_.copy_size - *offset));
       return read_available(process_.kernel, mapped_.copy.wrapping_add(*offset), part);
     }
+    std::size_t read_host(std::uint64_t offset, std::span<std::byte> out) const {
+      if (own_.host_ == nullptr) return 0;
+      const FileIdentity& file = mapped_.file->identity();
+      const auto tables = own_.host_->tables_of(file);
+      if (tables) return *tables != nullptr ? (*tables)->read(offset, out) : 0;
+      const auto path =
+          file_path_place(process_.kernel, own_.layout_.process, mapped_.mapping.file);
+      if (path) own_.host_->want(file, *path);
+      return 0;
+    }
+
+    const UserUnwinder& own_;
     const Process& process_;
     const Mapped& mapped_;
     mutable bool used_process_ = false;
@@ -307,7 +323,7 @@ class UserUnwinder::Walk {
       return cached.step_up(process_.memory, registers_);
     }
     ++own_.counts_.read;
-    const ImageReader reader(process_, *mapped);
+    const ImageReader reader(own_, process_, *mapped);
     const auto index = index_of(*mapped, reader);
     if (!index) return std::nullopt;
     const auto rules = find_frame_rules(reader, *index, pc, budget_);
@@ -357,7 +373,7 @@ class UserUnwinder::Walk {
     if (process_.memory.read(at, out)) return true;
     const Mapped* const mapped = find(at);
     return mapped != nullptr && mapped->image != nullptr &&
-           ImageReader(process_, *mapped).read(at, out);
+           ImageReader(own_, process_, *mapped).read(at, out);
   }
 
   bool step_by_frame_pointer() {

@@ -1,7 +1,8 @@
 // Walks the user stack of a stopped thread by its programs' unwind tables (eh_frame.h). So code
 // without frame pointers is walked, too: libraries in C, C++ and Rust, PLT stubs, signal frames,
 // the vdso. Tables are read from the page cache (page_cache.h), since page tables do not map most
-// of them; the vdso's from the kernel's copy of it. What is not there is read from the process.
+// of them; the vdso's from the kernel's copy of it. What is not there is read from a copy of the
+// file on the host, once that is known (host_unwind_tables.h), else from the process.
 //
 // For each frame: the mapping of its code, the image that the mapping is of, and the rules at that
 // place. Rules are cached by the file's identity and the place in it, and the facts of images, too;
@@ -29,6 +30,7 @@
 #include "vmm/guest_memory.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/processes/eh_frame.h"
+#include "vmm/linux/processes/host_unwind_tables.h"
 #include "vmm/linux/processes/page_cache.h"
 #include "vmm/linux/processes/processes.h"
 
@@ -55,8 +57,9 @@ class UserUnwinder {
     GuestVirt mm;               // its struct mm_struct
   };
 
-  /// `memory` must outlive it.
-  UserUnwinder(const vmm::GuestMemory& memory, const UserUnwindLayout& layout);
+  /// `memory` and `host` must outlive it. Null: there are no copies.
+  UserUnwinder(const vmm::GuestMemory& memory, const UserUnwindLayout& layout,
+               HostUnwindTables* host = nullptr);
   ~UserUnwinder();
   UserUnwinder(const UserUnwinder&) = delete;
   UserUnwinder& operator=(const UserUnwinder&) = delete;
@@ -78,6 +81,7 @@ class UserUnwinder {
 
   const vmm::GuestMemory& memory_;
   const UserUnwindLayout layout_;
+  HostUnwindTables* const host_;  // null: none
   // Direct-mapped, by hashes.
   std::vector<Image> images_;
   std::vector<ShortRules> rules_;

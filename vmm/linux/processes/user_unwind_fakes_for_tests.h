@@ -34,6 +34,7 @@ struct UnwindImage {
   std::uint64_t linked_at = 0;
   std::vector<EhFrameWriter::Function> functions;  // by the image's own addresses
   bool has_index = true;
+  bool has_sections = false;       // headers of those that the tables are
   std::vector<std::uint8_t> code;  // from kCode on
 
   std::vector<std::byte> file() const {
@@ -45,11 +46,18 @@ struct UnwindImage {
     header.e_ident[EI_CLASS] = ELFCLASS64;
     header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_type = linked_at == 0 ? ET_DYN : ET_EXEC;
+    header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = has_index ? 4 : 3;
-    out.add(header);
     const Bytes tables = EhFrameWriter::write(linked_at + kTables, functions);
+    if (has_sections) {
+      header.e_shoff = kTables + round_up(tables.size(), 64UL);
+      header.e_shentsize = sizeof(Elf64_Shdr);
+      header.e_shnum = 4;
+      header.e_shstrndx = 3;
+    }
+    out.add(header);
     const auto add = [&](std::uint32_t type, std::uint32_t flags, std::uint64_t at,
                          std::uint64_t size) {
       out.add(Elf64_Phdr{type, flags, at, linked_at + at, linked_at + at, size, size, 0x1000});
@@ -61,7 +69,25 @@ struct UnwindImage {
     out.align(0x1000);
     for (const std::uint8_t each : code) out.add(each);
     while (out.size() < kTables) out.add(std::uint8_t{0x90});
-    return out.add_bytes(tables.bytes()).bytes();
+    out.add_bytes(tables.bytes());
+    if (has_sections) add_sections(out, tables.size());
+    return out.bytes();
+  }
+
+ private:
+  void add_sections(Bytes& out, std::uint64_t tables) const {
+    const std::uint64_t index = 12 + functions.size() * 8;
+    out.align(64);
+    const std::uint64_t names = out.size() + 4 * sizeof(Elf64_Shdr);
+    out.add(Elf64_Shdr{});
+    out.add(
+        Elf64_Shdr{1, SHT_PROGBITS, SHF_ALLOC, linked_at + kTables, kTables, index, 0, 0, 4, 0});
+    out.add(Elf64_Shdr{15, SHT_PROGBITS, SHF_ALLOC, linked_at + kTables + index, kTables + index,
+                       tables - index, 0, 0, 8, 0});
+    out.add(Elf64_Shdr{0, SHT_STRTAB, 0, 0, names, 25, 0, 0, 1, 0});
+    for (const char c : std::string_view("\0.eh_frame_hdr\0.eh_frame\0", 25)) {
+      out.add(static_cast<std::uint8_t>(c));
+    }
   }
 };
 

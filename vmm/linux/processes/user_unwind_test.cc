@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "vmm/linux/processes/host_files.h"
 #include "vmm/linux/processes/user_unwind_fakes_for_tests.h"
 #include "vmm/linux/types/btf.h"
 
@@ -104,6 +109,90 @@ TEST_F(UserUnwind, PagesThatTheCacheLostAreTheProcesses) {
   const auto bytes = program().file();
   for (std::size_t n = 0; n < bytes.size(); ++n) guest_.memory.put(kLibc + n, bytes[n]);
   EXPECT_EQ(walk(), in_leaf_);
+}
+
+/// Folders of the host with files, which are looked in when a walk has lacked something.
+class UserUnwindByHost : public UserUnwind {
+ protected:
+  UserUnwindByHost() {
+    std::string name = testing::TempDir() + "user_unwind.XXXXXX";
+    root_ = ::mkdtemp(name.data());
+    layout_.process.file_mount = 0x18;
+    layout_.process.file_dentry = 8;
+    image_.has_sections = true;
+    host_ = std::move(*HostFiles::open({.sysroots = {root_}}));
+    main_inode_ = guest_.map(program(), kMain);
+    libc_inode_ = guest_.map(image_, kLibc);
+    guest_.finish();
+    stand_in_leaf();
+    guest_.kernel.put(guest_.files.slot(libc_inode_, 3), std::uint64_t{0});  // its tables
+  }
+  ~UserUnwindByHost() override { std::filesystem::remove_all(root_); }
+
+  void put_copy(const UnwindImage& image) const {
+    const auto bytes = image.file();
+    std::ofstream(root_ + "/image", std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  void serve() {
+    const PageCacheLayout& pages = layout_.pages;
+    host_->unwind_tables().serve(*host_, [&](const FileIdentity& file, const FilePathPlace&) {
+      const auto now =
+          FilePages::of_inode(guest_.files.memory(), guest_.kernel, pages, GuestVirt(file.inode));
+      return std::optional(HostUnwindTables::Opened{*now, "/image"});
+    });
+  }
+
+  std::string root_;
+  UserUnwindLayout layout_ = fakes::user_unwind_layout();
+  UnwindImage image_ = program();
+  std::unique_ptr<HostFiles> host_;
+};
+
+TEST_F(UserUnwindByHost, TablesThatAreNotInMemoryAreThereTheNextTime) {
+  put_copy(image_);
+  UserUnwinder unwinder(guest_.files.memory(), layout_, &host_->unwind_tables());
+  EXPECT_FALSE(host_->unwind_tables().is_asked());
+  EXPECT_EQ(guest_.walk(unwinder).size(), 1u);
+  EXPECT_TRUE(host_->unwind_tables().is_asked());
+  serve();
+  EXPECT_FALSE(host_->unwind_tables().is_asked());
+  EXPECT_EQ(guest_.walk(unwinder), in_leaf_);
+  const auto read = unwinder.counts().read;
+  EXPECT_EQ(guest_.walk(unwinder), in_leaf_);
+  EXPECT_EQ(unwinder.counts().read, read) << "rules by the host's copy are known, too";
+}
+
+TEST_F(UserUnwindByHost, AFileThatTheHostHasNotIsAskedForOnce) {
+  UnwindImage other = image_;
+  other.functions.pop_back();
+  put_copy(other);
+  UserUnwinder unwinder(guest_.files.memory(), layout_, &host_->unwind_tables());
+  for (unsigned n = 0; n < 3; ++n) {
+    EXPECT_EQ(guest_.walk(unwinder).size(), 1u);
+    EXPECT_EQ(host_->unwind_tables().is_asked(), n == 0);
+    serve();
+  }
+  EXPECT_EQ(host_->take_notices().size(), 1u) << "it is another version";
+  guest_.kernel.put(libc_inode_ + 24, std::uint64_t{1700000009});  // and was written to
+  EXPECT_EQ(guest_.walk(unwinder).size(), 1u);
+  EXPECT_TRUE(host_->unwind_tables().is_asked());
+}
+
+TEST_F(UserUnwindByHost, MoreFilesThanThereIsRoomForGoWithout) {
+  HostUnwindTables& tables = host_->unwind_tables();
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    const FileIdentity file{.inode = n};
+    EXPECT_EQ(tables.tables_of(file).has_value(), n > 64);
+    tables.want(file, {});
+  }
+  tables.serve(*host_, [](const FileIdentity&, const FilePathPlace&) {
+    return std::optional<HostUnwindTables::Opened>();
+  });
+  EXPECT_FALSE(tables.is_asked());
+  EXPECT_EQ(tables.tables_of({.inode = 1}),
+            std::optional<const HostUnwindTables::Tables*>(nullptr));
 }
 
 TEST_F(UserUnwind, AProcessThatChangesItsTableChangesNobodyElses) {
