@@ -12,6 +12,7 @@
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/diagnosis.h"
 #include "vmm/linux/health/fake_kernel_for_tests.h"
+#include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
 #include "vmm/linux/health/tasks.h"
 #include "vmm/linux/health/waits.h"

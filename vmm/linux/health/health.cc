@@ -9,6 +9,7 @@
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/health/block_requests.h"
 #include "vmm/linux/health/diagnosis.h"
+#include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
 #include "vmm/linux/health/lost_interrupt_watch.h"
 #include "vmm/linux/health/vcpus.h"

@@ -3,6 +3,7 @@
 #include "vmm/linux/health/block_requests.h"
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/fake_kernel_for_tests.h"
+#include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/health/kernel_state.h"
 #include "vmm/linux/health/lost_interrupt_watch.h"
 #include "vmm/linux/health/tasks.h"
@@ -626,6 +627,47 @@ class Log : public Health {
 };
 
 using Texts = std::vector<std::string>;
+
+TEST_F(Log, NewsAreWhatCameSinceAndAGrowingRecordComesWhenItIsWhole) {
+  put_line(11, "first", 200, 216);
+  put_line(12, "grows", 216, 232, 1);
+  set_ids(11, 12);
+  const KernelView view = this->view();
+  auto log = KernelLog::open(view);
+  ASSERT_TRUE(log.has_value());
+  const auto news = [&] {
+    std::vector<std::string> found;
+    const auto taken = log->take_news();
+    if (!taken) return Texts{taken.error().message};
+    for (const LogRecord& record : taken->records) found.push_back(record.text);
+    if (taken->lost != 0) found.push_back(std::to_string(taken->lost) + " lost");
+    return found;
+  };
+
+  EXPECT_EQ(news(), (Texts{"first"}));
+  EXPECT_EQ(news(), Texts{});
+  put_line(12, "grows more", 216, 240);
+  put_line(13, "next", 240, 256 + 32);
+  set_ids(11, 13);
+  EXPECT_EQ(news(), (Texts{"grows more", "next"}));
+  put_line(25, "much later", 256 + 32, 256 + 64);
+  set_ids(20, 25);
+  EXPECT_EQ(news(), (Texts{"much later", "11 lost"})) << "6 were overwritten, 5 are torn";
+  put_line(3, "of another kernel", 0, 32);
+  set_ids(3, 3);
+  EXPECT_EQ(news(), (Texts{"of another kernel"}));
+}
+
+TEST_F(Log, ARingOfNoSenseIsAnErrorAndOneWithoutTextsEnds) {
+  const KernelView view = this->view();
+  auto log = KernelLog::open(view);
+  ASSERT_TRUE(log.has_value());
+  set_ids(0, std::uint64_t{1} << 61);  // as if there were 2^61 records
+  EXPECT_TRUE(log->last(SIZE_MAX)->empty());
+  EXPECT_TRUE(log->take_news()->records.empty());
+  guest_.put(kRing, std::uint32_t{60});  // 2^60 descriptors
+  EXPECT_EQ(log->last(SIZE_MAX).error().code, ErrorCode::Invalid);
+}
 
 TEST_F(Log, ItsLastLinesComeOldestFirstAlsoAcrossItsEnd) {
   put_line(11, "too old", 200, 216);

@@ -1,5 +1,5 @@
 // The kernel's own signs of trouble: a panic, RCU's grace period, soft lockups, frozen file
-// systems, load; the state of its memory; its log.
+// systems, load; the state of its memory.
 // Source: panic_cpu (kernel/panic.c); rcu_state (kernel/rcu/tree.h); watchdog_touch_ts, in units of
 // 2^30 ns (kernel/watchdog.c); super_blocks and s_writers.frozen (include/linux/fs.h); avenrun,
 // with 11 bits of fraction (kernel/sched/loadavg.c). Used by examine(). Hostile input: bounded,
@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "vmm/base/result.h"
 #include "vmm/linux/health/clocks.h"
 #include "vmm/linux/health/kernel_view.h"
 #include "vmm/linux/health/report.h"
@@ -44,17 +43,5 @@ std::optional<std::array<double, 3>> read_load(const KernelView& view);
 /// with 11 bits. Counts that CPUs have not added up yet are missing: at most 125 pages for each
 /// CPU.
 MemoryReport read_memory_state(const KernelView& view);
-
-/// The last lines of the kernel's log, from its ring buffer. No console need show them. Source:
-/// struct printk_ringbuffer (kernel/printk/printk_ringbuffer.h and .c; since 5.10):
-///   descriptors  2^count_bits of struct prb_desc, and as many printk_info beside them; a
-///                descriptor's index is its id modulo their number; the two top bits of state_var
-///                say 0 reserved, 1 committed, 2 finalized, 3 reusable, the others are the id
-///   text         2^size_bits bytes; a block is the id in 8 bytes, then the text; a position counts
-///                on for ever, its place is its low bits; where a block would leave the end it lies
-///                at the start instead; an odd position means that there is no text
-/// At most `most` lines, the oldest first. Unsupported where the kernel has no such buffer, Invalid
-/// where it makes no sense.
-Result<std::vector<LogLine>> read_kernel_log(const KernelView& view, std::size_t most);
 
 }  // namespace ringside::guest_linux

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "vmm/base/printable.h"
@@ -80,17 +81,37 @@ std::optional<std::int64_t> KernelView::enumerator(std::string_view name) const 
   return found ? std::optional(found->second) : std::nullopt;
 }
 
+namespace {
+
+/// `raw` is the word that the field lies in.
+std::uint64_t decode(std::uint64_t raw, const Field& field) {
+  const unsigned width = field.bit_width != 0 ? field.bit_width : field.bytes * 8U;
+  raw = raw >> field.bit_shift << (64 - width);
+  return field.is_signed
+             ? static_cast<std::uint64_t>(static_cast<std::int64_t>(raw) >> (64 - width))
+             : raw >> (64 - width);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> value_in(std::span<const std::byte> structure,
+                                      const std::optional<Field>& field) {
+  if (!field || field->bytes == 0) return std::nullopt;
+  if (field->offset > structure.size() || structure.size() - field->offset < field->bytes) {
+    return std::nullopt;
+  }
+  std::uint64_t raw = 0;
+  std::memcpy(&raw, structure.data() + field->offset, field->bytes);
+  return decode(raw, *field);
+}
+
 std::optional<std::uint64_t> KernelView::value(std::optional<GuestVirt> structure,
                                                const std::optional<Field>& field) const {
   if (!structure || !field || field->bytes == 0) return std::nullopt;
   std::uint64_t raw = 0;
   const auto out = std::as_writable_bytes(std::span(&raw, 1)).first(field->bytes);
   if (!reader_.read(structure->wrapping_add(field->offset), out)) return std::nullopt;
-  const unsigned width = field->bit_width != 0 ? field->bit_width : field->bytes * 8U;
-  raw = raw >> field->bit_shift << (64 - width);
-  return field->is_signed
-             ? static_cast<std::uint64_t>(static_cast<std::int64_t>(raw) >> (64 - width))
-             : raw >> (64 - width);
+  return decode(raw, *field);
 }
 
 std::optional<GuestVirt> KernelView::pointer(GuestVirt structure,
@@ -100,6 +121,10 @@ std::optional<GuestVirt> KernelView::pointer(GuestVirt structure,
 }
 
 std::string KernelView::text(GuestVirt at, std::size_t most) const {
+  return printable(raw_text(at, most));
+}
+
+std::string KernelView::raw_text(GuestVirt at, std::size_t most) const {
   std::string found;
   while (found.size() < most) {
     // By pieces that end where pages end: what follows a short text may not be there.
@@ -110,7 +135,7 @@ std::string KernelView::text(GuestVirt at, std::size_t most) const {
     if (end != std::string::npos) break;
     at = at.wrapping_add(piece.size());
   }
-  return printable(found);
+  return found;
 }
 
 std::optional<GuestVirt> KernelView::symbol(std::string_view name) const {

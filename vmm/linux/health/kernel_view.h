@@ -1,14 +1,16 @@
 // The kernel's structures read by their names: fields by its own types, variables by its symbols,
 // per-CPU data by its bases. A value that this kernel does not have, or that cannot be read, is
 // empty, and the caller says so instead of guessing.
-// Used by the parts of a health report. Hostile input: everything is a copy; texts become
-// printable.
+// Used by the parts of a health report and by lists of what a guest has. Hostile input: everything
+// is a copy; texts become printable.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,11 @@ struct Field {
   std::uint8_t bit_shift = 0, bit_width = 0;  // of a bit-field in those bytes; width 0: none
   bool is_signed = false;
 };
+
+/// The value of a field in a copy of the first bytes of its structure; signed ones are extended.
+/// Empty where the copy does not reach so far, or the field is no number.
+std::optional<std::uint64_t> value_in(std::span<const std::byte> structure,
+                                      const std::optional<Field>& field);
 
 class KernelView {
  public:
@@ -60,6 +67,8 @@ class KernelView {
   }
   /// Up to its NUL or `most` characters, printable.
   std::string text(GuestVirt at, std::size_t most) const;
+  /// The same as it is in the guest: any bytes but NUL.
+  std::string raw_text(GuestVirt at, std::size_t most) const;
 
   /// The address of a symbol of vmlinux.
   std::optional<GuestVirt> symbol(std::string_view name) const;
