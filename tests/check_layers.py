@@ -36,11 +36,12 @@ LAYERS = {
     "vmm/linux": ("vmm", "vmm/kernel_file"),
     "vmm/attach": ("vmm", "vmm/linux", "vmm/qemu", "vmm/kvm/host", ABI),
     "vmm/linux/health": ("vmm", "vmm/linux"),
+    "vmm/linux/listing": ("vmm", "vmm/linux", "vmm/linux/health"),
     "vmm/saved": ("vmm",),
     "providers": ("providers/trap_points", "vmm", "vmm/linux", "dif", "disasm"),
     "providers/trap_points": ("vmm", "vmm/linux", "disasm"),
-    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/saved", "dif",
-            "dif/d", *LAUNCHERS, *ATTACHERS),
+    "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/linux/listing",
+            "vmm/saved", "dif", "dif/d", *LAUNCHERS, *ATTACHERS),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.
