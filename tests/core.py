@@ -67,6 +67,7 @@ VM_BESIDE = (
     *some("test_language.debian_6_1", "a_ring", "a_stack", "each", "identity", "return", "samples", "symbols", "time",
           "types", "what_is_written"),
     "test_statistics", "test_user_symbols.UserSymbolsOn612",
+    "test_user_symbols.CodeMadeAtRunTime.",
     *some("test_unwind.debian_6_12_cpus_1", "a_program_with", "files"), "test_why.Why", "test_stable.debian_6_1_cpus_2",
     "test_defined.debian_6_12_cpus_1", "test_lifecycle", "test_itself.debian_6_12_cpus_1",
     "test_locks.debian_6_12_cpus_1", "test_members.Newest", "test_teach", "test_peers", "test_vms",

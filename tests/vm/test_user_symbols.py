@@ -1,10 +1,14 @@
 """Names of what processes run: modules, dynamic symbols, offsets; against the process's own word."""
 
 import json
+import pathlib
 import re
+import tempfile
 import unittest
 
 import ringside
+from made_images import Archive, dynamic_program, initrd_with
+from test_attach_qmp import Machine, begin, end, started
 
 # Reads of the program whose functions and library are known by dynamic symbols.
 READ = 'syscall::read:entry /execname == "dynamic" && arg2 == 777/'
@@ -100,6 +104,39 @@ class UserSymbolsOn61(UserSymbols, unittest.TestCase):
 class UserSymbolsOn612(UserSymbols, unittest.TestCase):
     image = "debian-6.12"
     cpus = 2
+
+
+class CodeMadeAtRunTime(unittest.TestCase):
+    """Stacks through code of no file, whose names the process writes down (made_code.c)."""
+
+    IMAGE, CPUS = "debian-6.12", 2
+
+    def test_has_the_names_of_the_processs_map(self):
+        archive = Archive()
+        archive.file("bin/made_code", dynamic_program("made_code.c"), 0o755)
+        initrd = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "initrd"
+        initrd.write_bytes(initrd_with(self.IMAGE, archive))
+        machine = self.enterContext(Machine(self.IMAGE, self.CPUS, initrd=initrd))
+        # A file system of its own, as most guests have it there.
+        status, said = machine.port.run("mount -t tmpfs tmpfs /tmp; made_code 100 > /said & "
+                                        "while [ ! -s /said ]; do usleep 100000; done; cat /said")
+        self.assertEqual(status, 0, said)
+        pid = re.search(rb"process (\d+)", said)[1].decode()
+        program = begin(f"pid{pid}:a.out:reached:entry {{ @[jstack(3)] = count(); }}")
+        with machine.trace(program, ["-q"]) as running:
+            started(running)
+            machine.port.run("touch /tmp/go; until grep -q late /tmp/perf-*.map; do usleep 100000; done; sleep 1")
+            outcome = end(running)
+        machine.port.run("touch /tmp/stop")
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(re.findall(r" +made_code`reached\n +(\S.*)\n +made_code`main\+0x\w+\n +(\d+)\n",
+                                    outcome.stdout),
+                         [(f"perf-{pid}.map`LazyCompile:*early /srv/app.js:7+0x10", "100"),
+                          (f"perf-{pid}.map`late+0x10", "100")], outcome)
+
+
+class CodeMadeAtRunTimeOfOld(CodeMadeAtRunTime):
+    IMAGE, CPUS = "debian-6.1", 1
 
 
 if __name__ == "__main__":

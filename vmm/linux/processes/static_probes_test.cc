@@ -11,7 +11,7 @@ namespace {
 
 using fakes::ElfFile;
 
-constexpr std::uint64_t kTextAt = 0x1000, kDataAt = 0x2f00;
+constexpr std::uint64_t kProbesAt = 0x1000, kDataAt = 0x2f00;
 
 std::vector<StaticProbe> probes_of(std::span<const std::byte> file) {
   fakes::PagedGuest guest;
@@ -26,20 +26,20 @@ std::vector<StaticProbe> probes_of(std::span<const std::byte> file) {
 class StaticProbes : public testing::Test {
  protected:
   StaticProbes() { file_.data = 0x100; }
-  ElfFile file_{kTextAt, 0x2000};
+  ElfFile file_{kProbesAt, 0x2000};
 };
 
 TEST_F(StaticProbes, HaveWhatTheirNotesSay) {
-  file_.add_static_probe("sample", "call__start", "8@%rdi -4@$5", kTextAt + 0x40);
+  file_.add_static_probe("sample", "call__start", "8@%rdi -4@$5", kProbesAt + 0x40);
   file_.add_note("GNU", 3, "another's");
   file_.add_note("stapsdt", 4, "of another type");
-  file_.add_static_probe("other", "end", "", kTextAt + 0x50, kDataAt + 2);
+  file_.add_static_probe("other", "end", "", kProbesAt + 0x50, kDataAt + 2);
   const auto found = probes_of(file_.encode());
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].provider, "sample");
   EXPECT_EQ(found[0].name, "call__start");
   EXPECT_EQ(found[0].arguments, "8@%rdi -4@$5");
-  EXPECT_EQ(found[0].offset, kTextAt + 0x40);
+  EXPECT_EQ(found[0].offset, kProbesAt + 0x40);
   EXPECT_FALSE(found[0].semaphore);
   EXPECT_EQ(found[1].provider, "other");
   EXPECT_EQ(found[1].semaphore, kDataAt + 2);
@@ -47,10 +47,10 @@ TEST_F(StaticProbes, HaveWhatTheirNotesSay) {
 
 TEST_F(StaticProbes, MoveWithTheirBase) {
   file_.probes_base = 0x1200;
-  file_.add_static_probe("sample", "one", "", kTextAt + 0x40, kDataAt - 0x100, 0x1100);
+  file_.add_static_probe("sample", "one", "", kProbesAt + 0x40, kDataAt - 0x100, 0x1100);
   const auto found = probes_of(file_.encode());
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].offset, kTextAt + 0x140);
+  EXPECT_EQ(found[0].offset, kProbesAt + 0x140);
   EXPECT_EQ(found[0].semaphore, kDataAt);
 }
 
@@ -69,14 +69,14 @@ TEST_F(StaticProbes, VariablesAreNamedByTheirDistance) {
 
 TEST_F(StaticProbes, AreNoneWhereTheNoteContradictsTheFile) {
   file_.add_static_probe("sample", "nowhere", "", 0x800000);
-  file_.add_static_probe("sample", "no_data", "", kTextAt, kTextAt);
-  file_.add_static_probe("sample", "in_two_pages", "", kTextAt, 0x2fff);
-  file_.add_static_probe("", "one", "", kTextAt);
-  file_.add_static_probe("sam:ple", "one", "", kTextAt);
-  file_.add_static_probe("sample", "two words", "", kTextAt);
-  file_.add_static_probe("sample", "one", "8@%rdi\n", kTextAt);
+  file_.add_static_probe("sample", "no_data", "", kProbesAt, kProbesAt);
+  file_.add_static_probe("sample", "in_two_pages", "", kProbesAt, 0x2fff);
+  file_.add_static_probe("", "one", "", kProbesAt);
+  file_.add_static_probe("sam:ple", "one", "", kProbesAt);
+  file_.add_static_probe("sample", "two words", "", kProbesAt);
+  file_.add_static_probe("sample", "one", "8@%rdi\n", kProbesAt);
   file_.add_note("stapsdt", 3, "short");
-  file_.add_static_probe("sample", "right", "", kTextAt);
+  file_.add_static_probe("sample", "right", "", kProbesAt);
   const auto found = probes_of(file_.encode());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].name, "right");
@@ -84,7 +84,7 @@ TEST_F(StaticProbes, AreNoneWhereTheNoteContradictsTheFile) {
 
 TEST_F(StaticProbes, ABentFileDoesNoHarm) {
   for (unsigned n = 0; n < 20; ++n) {
-    file_.add_static_probe("sample", "p" + std::to_string(n), "8@%rdi", kTextAt + n, kDataAt);
+    file_.add_static_probe("sample", "p" + std::to_string(n), "8@%rdi", kProbesAt + n, kDataAt);
   }
   const auto whole = file_.encode();
   std::mt19937_64 random(1);
@@ -92,7 +92,7 @@ TEST_F(StaticProbes, ABentFileDoesNoHarm) {
     auto bent = whole;
     for (unsigned n = 0; n < 1 + round % 8; ++n) {
       const std::uint64_t at = random() % (bent.size() - 0x2000);
-      bent[at < kTextAt ? at % 180 : at + 0x2000] = static_cast<std::byte>(random());
+      bent[at < kProbesAt ? at % 180 : at + 0x2000] = static_cast<std::byte>(random());
     }
     for (const StaticProbe& each : probes_of(bent)) {
       EXPECT_FALSE(each.provider.empty());

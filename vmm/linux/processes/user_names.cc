@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "vmm/linux/processes/demangle.h"
+#include "vmm/linux/processes/file_lookup.h"
 #include "vmm/page_walk.h"
 
 namespace ringside::guest_linux {
@@ -18,6 +19,29 @@ constexpr std::size_t kMaxTableBytes = 256 << 20;
 constexpr std::size_t kLooksToFill = 4;  // it takes so many at least
 constexpr std::chrono::seconds kFresh{1};
 constexpr int kSoonerWhenUnknown = 100;
+
+/// Null where the kernel's types do not say how its files are found.
+std::function<void(const ProcessAddressSpace&, UserNames::MapOfCode&)> map_of_code_reader(
+    const vmm::GuestMemory& memory, Kernel& kernel) {
+  const auto lookup = FileLookupLayout::from(kernel.types());
+  const auto cache = PageCacheLayout::from(kernel.types(), kernel.symbols());
+  if (!lookup || !cache) return nullptr;
+  return [&memory, &kernel, lookup, cache](const ProcessAddressSpace& process,
+                                           UserNames::MapOfCode& map) {
+    const vmm::PageTableReader reader(memory, kernel.table_in(memory));
+    const auto number = own_number(reader, *lookup, process.task);
+    const auto inode =
+        number ? find_file(reader, *lookup, process.task, fmt::format("/tmp/perf-{}.map", *number))
+               : std::nullopt;
+    const auto file = inode ? FilePages::of_inode(memory, reader, *cache, *inode) : std::nullopt;
+    if (!file) return;
+    const FileIdentity& identity = file->identity();
+    if (map.inode != identity.inode || map.number != identity.number) {
+      map = {.process = *number, .inode = identity.inode, .number = identity.number, .map = {}};
+    }
+    map.map.read_more(*file);
+  };
+}
 
 }  // namespace
 
@@ -54,6 +78,7 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
       return found;
     };
   }
+  access.map_of_code = map_of_code_reader(memory, kernel);
   return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
                                      kMaxTableBytes, form);
 }
@@ -69,13 +94,22 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
     look_at(pid);
     module = find(pid, address);
   }
-  if (module == nullptr) return fmt::format("0x{:x}", address.raw());
+  if (module == nullptr) return describe_made_code(pid, address);
   const auto found = symbol_at(*module, address);
   if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
   const std::string name =
       form_ == Form::Demangled ? demangle(found->name) : std::string(found->name);
   if (found->offset == 0) return fmt::format("{}`{}", module->name, name);
   return fmt::format("{}`{}+0x{:x}", module->name, name, found->offset);
+}
+
+std::string UserNames::describe_made_code(std::uint64_t pid, GuestVirt address) const {
+  const auto known = processes_.find(pid);
+  const auto found =
+      known == processes_.end() ? std::nullopt : known->second.code.map.at(address.raw());
+  if (!found) return fmt::format("0x{:x}", address.raw());
+  const std::string offset = found->offset == 0 ? "" : fmt::format("+0x{:x}", found->offset);
+  return fmt::format("perf-{}.map`{}{}", known->second.code.process, found->name, offset);
 }
 
 std::optional<DynamicSymbols::Found> UserNames::symbol_at(const Module& module, GuestVirt address) {
@@ -109,8 +143,10 @@ UserNames::Process& UserNames::process(std::uint64_t pid) {
   const auto known = processes_.find(pid);
   if (known != processes_.end()) return known->second;
   if (processes_.size() >= kMostNamed) {
-    processes_.erase(std::ranges::min_element(processes_, {},
-                                              [](const auto& each) { return each.second.looked; }));
+    const auto oldest = std::ranges::min_element(
+        processes_, {}, [](const auto& each) { return each.second.looked; });
+    table_bytes_ -= oldest->second.code.map.bytes();
+    processes_.erase(oldest);
   }
   return processes_[pid];
 }
@@ -137,6 +173,10 @@ void UserNames::look_at(std::uint64_t pid) {
   std::size_t budget = most_bytes_ / kLooksToFill;
   for (Module& module : modules) module.functions = functions_of(module, budget);
   programs.back().modules = std::move(modules);
+  if (!access_.map_of_code) return;
+  table_bytes_ -= known.code.map.bytes();
+  access_.map_of_code(*memory, known.code);
+  table_bytes_ += known.code.map.bytes();
 }
 
 /// Mappings of one open file that follow each other, and go on in the file or lie where the image's

@@ -1,10 +1,10 @@
 // Names of code and data in the guest's processes, "module`symbol+0x10": the file that a process
 // has mapped at an address (processes.h), and a function of that file by the kernel's page cache
 // or a copy of it on the host (file_functions.h), or a dynamic symbol by the process's own memory
-// (user_elf.h). The guest runs meanwhile and processes end, so the last look at each process is
-// kept. The number of processes and the bytes of symbols are bounded; tables of the same file are
-// shared.
-// Used by the consumer when it prints. Threads: one.
+// (user_elf.h). Code of no file has its name by /tmp/perf-PID.map (perf_map.h). The guest runs
+// meanwhile and processes end, so the last look at each process is kept. The number of processes
+// and the bytes of symbols are bounded; tables of the same file are shared. Used by the consumer
+// when it prints. Threads: one.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@
 #include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/host_files.h"
 #include "vmm/linux/processes/page_cache.h"
+#include "vmm/linux/processes/perf_map.h"
 #include "vmm/linux/processes/processes.h"
 #include "vmm/linux/processes/user_elf.h"
 
@@ -30,6 +31,12 @@ namespace ringside::guest_linux {
 
 class UserNames {
  public:
+  /// The names of the code that a process makes, and the file that they are read from.
+  struct MapOfCode {
+    std::int32_t process = 0;             // its number in its own namespace
+    std::uint64_t inode = 0, number = 0;  // of the file; 0: none was seen
+    PerfMap map{};
+  };
   /// Makes readers of the kernel's memory, and of the process whose page table is at a kernel
   /// address (null when it cannot be read).
   struct Access {
@@ -39,6 +46,8 @@ class UserNames {
     /// functions. Null: files cannot be read.
     std::function<std::optional<FileIdentity>(GuestVirt file)> identity{};
     std::function<FileFunctions(GuestVirt file, const FileIdentity& content)> functions{};
+    /// Of a process: reads what is new in its map. Null: there are none.
+    std::function<void(const ProcessAddressSpace& process, MapOfCode& map)> map_of_code{};
   };
   enum class Form : std::uint8_t { AsInFile, Demangled };
   using Clock = std::chrono::steady_clock;
@@ -60,7 +69,8 @@ class UserNames {
         most_bytes_(most_bytes) {}
 
   /// "module`symbol+0x10" or "module`symbol"; "module`0x4a5b3c" (the address) without a symbol;
-  /// "0x4a5b3c" where no file is mapped or the process is unknown.
+  /// "0x4a5b3c" where no file is mapped or the process is unknown. Code of no file:
+  /// "perf-7.map`name+0x10", with the process's number in its own namespace.
   std::string describe(std::uint64_t pid, GuestVirt address);
   /// Looks at the process now, if it lives.
   void look_at(std::uint64_t pid);
@@ -87,6 +97,7 @@ class UserNames {
   struct Process {
     Clock::time_point looked;
     std::vector<Program> programs;  // the latest last
+    MapOfCode code{};
   };
 
   std::vector<Module> modules_of(const GuestReader& kernel, const ProcessAddressSpace& memory);
@@ -96,6 +107,7 @@ class UserNames {
   const FileFunctions* functions_of(const Module& module, std::size_t& budget);
   static std::optional<DynamicSymbols::Found> symbol_at(const Module& module, GuestVirt address);
   Process& process(std::uint64_t pid);
+  std::string describe_made_code(std::uint64_t pid, GuestVirt address) const;
   const Module* find(std::uint64_t pid, GuestVirt address) const;
 
   const Form form_;

@@ -111,6 +111,31 @@ TEST_F(UserNamesOf, AddressesAreNamedAsFarAsTheyAreKnown) {
   EXPECT_EQ(user.describe(8, GuestVirt(kLibrary + 0x100)), "0x7f0000000100");
 }
 
+TEST_F(UserNamesOf, CodeOfNoFileIsNamedByTheProcesssOwnMap) {
+  struct Lines final : FileBytes {
+    std::uint64_t size() const override { return text.size(); }
+    std::size_t read(std::uint64_t offset, std::span<std::byte> out) const override {
+      const auto rest = std::string_view(text).substr(offset, out.size());
+      std::ranges::copy(std::as_bytes(std::span(rest)), out.begin());
+      return rest.size();
+    }
+    std::string text = "b000 100 made here\n";
+  } lines;
+  UserNames::Access by = access();
+  by.map_of_code = [&](const ProcessAddressSpace& process, UserNames::MapOfCode& map) {
+    EXPECT_EQ(process.task.raw(), task_);
+    map.process = 3;
+    map.map.read_more(lines);
+  };
+  UserNames user(std::move(by), fakes::process_layout(), GuestVirt(fakes::kInitTask), {}, 1 << 20);
+  EXPECT_EQ(user.describe(7, GuestVirt(0xb000)), "perf-3.map`made here");
+  EXPECT_EQ(user.describe(7, GuestVirt(0xb010)), "perf-3.map`made here+0x10");
+  EXPECT_EQ(user.describe(7, GuestVirt(0xb100)), "0xb100");
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x100)), "lib.so`read");
+  lines.text += "b100 8 later\n";
+  EXPECT_EQ(user.describe(7, GuestVirt(0xb100)), "perf-3.map`later");
+}
+
 TEST_F(UserNamesOf, ASecondMappingFromTheFilesStartIsAModuleOfItsOwn) {
   EXPECT_EQ(names().describe(7, GuestVirt(kLibrary + 0x7000)), "0x7f0000007000");
   EXPECT_EQ(names().describe(7, GuestVirt(kLibrary + 0x8100)), "lib.so`0x7f0000008100");
