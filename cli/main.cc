@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/draw.h"
 #include "cli/examples.h"
 #include "cli/messages/messages.h"
 #include "cli/options/option_pages.h"
@@ -113,6 +114,7 @@ int main(int argc, char** argv) {
   if (line->task == Task::ListVms) return cli::list_vms(line->settings.format);
   if (line->task == Task::Examples) return cli::print_examples(line->example);
   if (line->task == Task::Stats) return cli::run_stats(*line);
+  if (line->task == Task::Draw) return cli::run_draw(*line);
   if (line->task == Task::Why) return cli::run_why(*line);
   if (line->task == Task::Plockstat) return cli::run_plockstat(std::move(*line));
   return cli::run_session(std::move(*line));

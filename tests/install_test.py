@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`meson install` puts everything in its place, and what it installs runs: install_test.py BUILD"""
 
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -83,6 +85,53 @@ class Installing(unittest.TestCase):
 
         self.assertEqual((done.returncode, done.stdout.partition("\n")[0]),
                          (0, "#!/usr/bin/env -S ringside -s"), done.stderr)
+
+    def draw(self, *words, **settings):
+        return subprocess.run([self.prefix / "bin/ringside", "draw", *words], capture_output=True, text=True,
+                              check=False, timeout=600, **settings)
+
+    def test_pictures_are_documents_in_which_names_of_a_guest_are_text(self):
+        name = "<script>alert(1)</script>]]>\x01\"'&"
+        frame = {"address": "0x401000", "name": f"{name}`{name}+0x1", "module": name, "symbol": name, "offset": 1}
+        output = [{"aggregation-data": [{"keys": [name, [frame, frame]], "count": 7}], "aggregation-name": name},
+                  {"aggregation-data": [{"keys": [name], "buckets": [{"value": 1, "count": 3, "range": name},
+                                                                     {"value": 2, "count": 0}]}],
+                   "aggregation-name": name}]
+        records = [{"timestamp": 1, "machine": machine, "provider": "tick", "name": name, "output": output[at:at + 1]}
+                   for machine in (name, "b") for at in (0, 1)]
+        for picture, kept in (("flame", records[::2]), ("heatmap", records[1::2])):
+            lines = "".join(json.dumps(record) + "\n" for record in kept)
+            done = self.draw(picture, input=lines)
+
+            self.assertEqual(done.returncode, 0, done.stderr)
+            elements = list(ElementTree.fromstring(done.stdout).iter())
+            tags = [element.tag.partition("}")[2] for element in elements]
+            self.assertEqual(tags.count("script"), 1 if picture == "flame" else 0)
+            self.assertLessEqual(set(tags), {"svg", "title", "style", "rect", "g", "text", "script"})
+            self.assertFalse([name for element in elements for name in element.attrib if name.startswith("on")])
+            self.assertIn("<script>alert(1)</script>]]>", "".join(element.text or "" for element in elements))
+
+    def test_draw_says_which_line_is_none_and_writes_over_no_picture(self):
+        record = json.dumps({"timestamp": 1, "provider": "fbt", "name": "entry", "output": []})
+        with tempfile.TemporaryDirectory() as folder:
+            saved, picture = pathlib.Path(folder, "a.jsonl"), pathlib.Path(folder, "a.svg")
+            saved.write_text(f"{record}\n{record[:20]}\n")
+            picture.write_text("<svg/>")
+            key = {"keys": [[]], "count": 1}
+            good = json.dumps({"timestamp": 1, "provider": "fbt", "name": "entry",
+                               "output": [{"aggregation-data": [key], "aggregation-name": "a"}]})
+
+            cut = self.draw("flame", saved)
+            empty = self.draw("folded", input=record)
+            kept = self.draw("flame", "-o", picture, input=good)
+
+            self.assertEqual((cut.returncode, cut.stdout, cut.stderr),
+                             (1, "", f"ringside: draw: {saved}: line 2: it is no JSON: cut off, damaged, or no output "
+                                     "of -O jsonl\n"))
+            self.assertEqual((empty.returncode, empty.stdout), (1, ""))
+            self.assertIn("standard input: there is nothing to draw; a picture needs a count()", empty.stderr)
+            self.assertEqual((kept.returncode, picture.read_text()), (1, "<svg/>"))
+            self.assertIn(f"{picture} is not empty, and a picture cannot be appended to it", kept.stderr)
 
     def complete(self, *words):
         """The words that bash offers for the last one; ":" parts words as it does on a command line."""

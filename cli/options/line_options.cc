@@ -248,6 +248,12 @@ Result<void> set_libxo(CommandLine& line, const std::string& text) {
   return {};
 }
 
+Result<void> set_before(CommandLine& line, const std::string& path) {
+  if (path.empty()) return fail(ErrorCode::Usage, "--before: name the file");
+  line.before_file = path;
+  return {};
+}
+
 Result<void> set_core(CommandLine& line, const std::string& path) {
   if (path.empty()) return fail(ErrorCode::Usage, "--core: name the file");
   if (!line.core_file.empty()) return fail(ErrorCode::Usage, "--core: one at a time");

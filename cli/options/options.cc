@@ -108,6 +108,22 @@ Result<void> check_stats(const CommandLine& line) {
   return {};
 }
 
+/// `draw` takes one file, or two to compare.
+Result<void> check_draw(const CommandLine& line) {
+  const bool programs = !line.programs.empty() || !line.commands.empty() || !line.processes.empty();
+  if (programs || !line.machines.empty() || !line.core_file.empty()) {
+    return fail(ErrorCode::Usage, "draw: it takes a file that -O jsonl wrote, and no program");
+  }
+  if (line.arguments.size() > 1) {
+    return fail(ErrorCode::Usage,
+                "draw: it takes one file; to compare two, draw flame --before FILE FILE");
+  }
+  if (!line.before_file.empty() && line.settings.format != OutputFormat::Flame) {
+    return fail(ErrorCode::Unsupported, "draw: --before is for flame only");
+  }
+  return {};
+}
+
 /// Refuses the options that a kernel traced from its first instruction does not have.
 Result<void> check_from_start(const CommandLine& line) {
   if (!line.settings.jump_probes.value_or(false) || !line.from_start()) return {};
@@ -131,6 +147,16 @@ Result<std::size_t> begin_examples(CommandLine& line, const Words& words) {
   line.task = CommandLine::Task::Examples;
   if (words.size() < 3 || words[2].starts_with('-')) return 1;
   line.example = words[2];
+  return 2;
+}
+
+Result<std::size_t> begin_draw(CommandLine& line, const Words& words) {
+  line.task = CommandLine::Task::Draw;
+  const auto format = parse_output_format(words.size() < 3 ? "" : words[2]);
+  if (!format || !is_picture(*format)) {
+    return fail(ErrorCode::Usage, "draw: name the picture: folded, flame, speedscope or heatmap");
+  }
+  line.settings.format = *format;
   return 2;
 }
 
@@ -254,6 +280,10 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
   }
   if (line.task == Task::Why) return check_why(line);
   if (line.task == Task::Stats) return check_stats(line);
+  if (line.task == Task::Draw) return check_draw(line);
+  if (!line.before_file.empty()) {
+    return fail(ErrorCode::Usage, "--before: it is for the command draw flame");
+  }
   TRY(check_machines(line));
   if (line.task == Task::Plockstat) return check_plockstat(line);
   TRY(check_from_start(line));

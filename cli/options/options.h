@@ -70,6 +70,7 @@ struct CommandLine {
     Examples,        // `examples`: the scripts that come with the program
     Stats,           // `stats`: the figures of traces that run
     Plockstat,       // `plockstat`: the locks of a process
+    Draw,            // `draw`: a picture of saved output
     Version,         // -V: of D, in dtrace's words
     ProgramVersion,  // --version
     Help,
@@ -79,6 +80,7 @@ struct CommandLine {
   std::string dof_file;                // `run`: the program, compiled before
   std::string example;                 // `examples`: the script to show; empty: a list
   PlockstatOptions plockstat;          // `plockstat`
+  std::string before_file;             // `draw --before`: output to compare with
   std::string core_file;               // --core: a saved guest
   std::string types_file;              // --types: of the kernels that are traced
   std::vector<std::string> arguments;  // $1...

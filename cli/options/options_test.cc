@@ -162,12 +162,15 @@ TEST(CommandLine, OneLineForEachMistake) {
       {{"--imgae=x", "-n", "BEGIN"}, "illegal option --imgae=x; did you mean --image?"},
       {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
       {{"man", "-v"},
-       "no such command: man; there are vms why stats plockstat clean examples compile run help; a program "
+       "no such command: man; there are vms why stats plockstat draw clean examples compile run "
+       "help; "
+       "a program "
        "begins with -n or -s"},
       {{"-O", "json", "vms"},
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},
       {{"-n", "BEGIN", "-O", "yaml"},
-       "-O yaml: the word after it is one of text, json, jsonl, xml, html and csv; an argument of "
+       "-O yaml: the word after it is one of text, json, jsonl, xml, html, csv, folded, flame, "
+       "speedscope and heatmap; an argument of "
        "the program's stands elsewhere"},
       {{"-n"}, "option requires an argument -- n"},
       {{"-l", "-h", "-s", "a.d"}, "only one of the [-AGhlV] options can be specified at a time"},
@@ -429,6 +432,28 @@ TEST(Options, VmsTakesAFormAndNothingElse) {
   EXPECT_EQ(parse({"vms", "-n", "BEGIN"}).error().code, ErrorCode::Usage);
   EXPECT_EQ(parse({"vms", "all"}).error().code, ErrorCode::Usage);
   EXPECT_EQ(parse({"vms", "-O", "xml"}).error().code, ErrorCode::Unsupported);
+}
+
+TEST(CommandLine, DrawTakesAPictureAndAFile) {
+  const auto piped = parse({"draw", "flame"});
+  const auto file = parse({"draw", "heatmap", "a.jsonl", "-o", "a.svg"});
+  const auto two = parse({"draw", "flame", "--before", "a.jsonl", "b.jsonl"});
+
+  ASSERT_TRUE(piped && file && two);
+  EXPECT_EQ(piped->task, Task::Draw);
+  EXPECT_EQ(piped->settings.format, OutputFormat::Flame);
+  EXPECT_TRUE(piped->arguments.empty());
+  EXPECT_EQ(file->settings.format, OutputFormat::Heatmap);
+  EXPECT_EQ(file->arguments, std::vector<std::string>{"a.jsonl"});
+  EXPECT_EQ(file->output_file, "a.svg");
+  EXPECT_EQ(two->before_file, "a.jsonl");
+  EXPECT_EQ(parse({"draw"}).error().message,
+            "draw: name the picture: folded, flame, speedscope or heatmap");
+  EXPECT_EQ(parse({"draw", "json", "a.jsonl"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"draw", "flame", "a", "b"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"draw", "flame", "a", "-n", "BEGIN"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"draw", "folded", "--before", "a", "b"}).error().code, ErrorCode::Unsupported);
+  EXPECT_EQ(parse({"-n", "BEGIN", "--before", "a"}).error().code, ErrorCode::Usage);
 }
 
 TEST(CommandLine, CleanTakesMachines) {

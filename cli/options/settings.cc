@@ -401,18 +401,42 @@ std::string language_version_text() {
 }
 
 std::optional<OutputFormat> parse_output_format(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, OutputFormat>, 6> kNames{{
+  constexpr std::array<std::pair<std::string_view, OutputFormat>, 10> kNames{{
       {"text", OutputFormat::Text},
       {"json", OutputFormat::Json},
       {"jsonl", OutputFormat::JsonLines},
       {"xml", OutputFormat::Xml},
       {"html", OutputFormat::Html},
       {"csv", OutputFormat::Csv},
+      {"folded", OutputFormat::Folded},
+      {"flame", OutputFormat::Flame},
+      {"speedscope", OutputFormat::Speedscope},
+      {"heatmap", OutputFormat::Heatmap},
   }};
   for (const auto& [known, format] : kNames) {
     if (known == name) return format;
   }
   return std::nullopt;
+}
+
+bool is_picture(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::Text:
+    case OutputFormat::Json:
+    case OutputFormat::JsonLines:
+    case OutputFormat::Xml:
+    case OutputFormat::Html:
+    case OutputFormat::Csv: return false;
+    case OutputFormat::Folded:
+    case OutputFormat::Flame:
+    case OutputFormat::Speedscope:
+    case OutputFormat::Heatmap: return true;
+  }
+  return false;
+}
+
+bool is_drawn_whole(OutputFormat format) {
+  return is_picture(format) && format != OutputFormat::Folded;
 }
 
 Result<void> apply_option(Settings& settings, std::string_view name, std::string_view value,

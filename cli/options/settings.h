@@ -22,8 +22,20 @@
 
 namespace ringside::cli {
 
-/// How records and aggregations are written: dtrace's text, or one of the structured forms.
-enum class OutputFormat : std::uint8_t { Text, Json, JsonLines, Xml, Html, Csv };
+/// How records and aggregations are written: dtrace's text, one of the structured forms, or a
+/// picture of aggregations.
+enum class OutputFormat : std::uint8_t {
+  Text,
+  Json,
+  JsonLines,
+  Xml,
+  Html,
+  Csv,
+  Folded,
+  Flame,
+  Speedscope,
+  Heatmap
+};
 
 /// -C: what the C preprocessor is given besides dtrace's own definitions.
 struct PreprocessorSettings {
@@ -126,8 +138,13 @@ Result<void> apply_option(Settings& settings, std::string_view name, std::string
 Result<void> apply_option_argument(Settings& settings, std::string_view argument);
 
 /// The names that parse_output_format() takes, for messages.
-inline constexpr std::string_view kOutputFormats = "text, json, jsonl, xml, html and csv";
+inline constexpr std::string_view kOutputFormats =
+    "text, json, jsonl, xml, html, csv, folded, flame, speedscope and heatmap";
 /// "text", "json"...; empty when it is none.
 std::optional<OutputFormat> parse_output_format(std::string_view name);
+/// Whether the form is a picture (cli/pictures).
+bool is_picture(OutputFormat format);
+/// Whether it is a picture that is one document, which cannot be appended to another.
+bool is_drawn_whole(OutputFormat format);
 
 }  // namespace ringside::cli

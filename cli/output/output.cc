@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/messages/messages.h"
+#include "cli/pictures/pictures.h"
 #include "dif/verify/stack_use.h"
 #include "vmm/base/printable.h"
 
@@ -83,6 +84,7 @@ Result<Output> Output::create(const ProgramView& view, Settings& settings, Sink&
 
 Result<Output> Output::create(std::span<const ProgramView* const> views, Settings& settings,
                               Sink& sink) {
+  TRY(check_drawable(settings.format, views.front()->program().aggregations));
   Output output(views, settings, sink);
   for (const auto& source : output.sources_) TRY(output.parse_formats(*source));
   if (settings.merge_aggregations && output.several()) TRY(output.merge_aggregations());
@@ -283,10 +285,11 @@ void Output::statistics(std::size_t target, const nlohmann::ordered_json& figure
   presenter_->statistics(figures);
 }
 
-void Output::finish() {
+Result<void> Output::finish() {
   presenter_->begin_last();
   finish_aggregations();
-  presenter_->finish();
+  for (const std::string& note : TRY(presenter_->finish())) messages_.push_back(note);
+  return {};
 }
 
 std::vector<std::string> Output::take_messages() {

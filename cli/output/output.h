@@ -43,7 +43,7 @@ class ProgramView : public CodeNames {
 class Output {
  public:
   /// Parses every format of the program. `settings` may change under setopt(). All references must
-  /// outlive the output.
+  /// outlive the output. NotFound: the form is a picture, and the program has nothing to draw.
   static Result<Output> create(const ProgramView& view, Settings& settings, Sink& sink);
   /// One view for each target. Invalid where aggmerge cannot be: the aggregations differ.
   static Result<Output> create(std::span<const ProgramView* const> views, Settings& settings,
@@ -68,8 +68,8 @@ class Output {
   /// Into structured output, the figures of a target at its end (cli/statistics/figures.h).
   void statistics(std::size_t target, const nlohmann::ordered_json& figures);
   /// Prints dtrace's last lines: an empty line, then every aggregation that printa() never printed.
-  /// Ends a structured document.
-  void finish();
+  /// Ends a structured document or a picture. NotFound: there is nothing to draw.
+  Result<void> finish();
 
   /// Lines for stderr since the last call: faults and whatever an action could not do.
   std::vector<std::string> take_messages();
@@ -137,6 +137,8 @@ class Output {
     return aggregation < merged_.size() && merged_[aggregation];
   }
   bool acts_for_another(const Action& action) const;
+  /// Whether the action is on aggregations that all targets have together.
+  bool shares(const Action& action) const;
   Aggregations& aggregations(std::uint32_t aggregation);
   void mark_printed(std::uint32_t aggregation);
   void finish_aggregations();

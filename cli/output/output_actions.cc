@@ -90,8 +90,13 @@ void Output::mark_printed(std::uint32_t aggregation) {
   if (aggregation < printed.size()) printed[aggregation] = true;
 }
 
+bool Output::shares(const Action& action) const {
+  return !action.aggregations.empty() && is_merged(action.aggregations.front());
+}
+
 void Output::clear(const Step& step, std::span<const Value>) {
   for (const std::uint32_t each : step.action->aggregations) aggregations(each).clear(each);
+  presenter_->emptied(*step.action, std::nullopt, shares(*step.action));
 }
 
 void Output::trunc(const Step& step, std::span<const Value> values) {
@@ -99,6 +104,7 @@ void Output::trunc(const Step& step, std::span<const Value> values) {
   if (step.action->has_argument) keep = static_cast<std::int64_t>(step.action->argument);
   if (!values.empty()) keep = integer_value(values[0]);
   for (const std::uint32_t each : step.action->aggregations) aggregations(each).trunc(each, keep);
+  presenter_->emptied(*step.action, keep, shares(*step.action));
 }
 
 void Output::denormalize(const Step& step, std::span<const Value>) {
@@ -124,7 +130,9 @@ void Output::print_aggregations(const Step& step, std::span<const Value>) {
     if (!aggregations(each).empty(each)) mark_printed(each);
   }
   // Those of one printa() have the same keys, so they are merged or apart together.
-  presenter_->aggregations(aggregations(wanted.empty() ? 0 : wanted.front()), wanted, step.format);
+  presenter_->aggregations(
+      {aggregations(wanted.empty() ? 0 : wanted.front()), wanted, shares(*step.action)},
+      step.format);
 }
 
 void Output::finish_aggregations() {

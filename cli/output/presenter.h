@@ -1,7 +1,8 @@
 // The forms of a trace's output behind one interface. Output walks over the records of a TraceData
 // and tells a presenter what there is to show: dtrace's text (text_output.cc), or structured
 // records with typed values, their times and their probes (structured_output.cc, for -O;
-// docs/output.md describes them, docs/output-schema.json is their schema).
+// docs/output.md describes them, docs/output-schema.json is their schema). Pictures are made of
+// these records (cli/pictures).
 // Does not: change aggregations or settings, or write to stderr.
 #pragma once
 
@@ -51,6 +52,12 @@ class Presenter {
     std::vector<dif::ClauseDrops> clauses;  // which had them, as far as it is known
   };
   enum class ValueForm : std::uint8_t { Trace, Print };
+  /// Aggregations of the program by their numbers, and their contents.
+  struct Aggregates {
+    const Aggregations& table;
+    std::span<const std::uint32_t> wanted;
+    bool merged = false;  // they are all targets' together
+  };
 
   /// From here on all is about this target: its index among the views, and its view.
   virtual void select(std::size_t target, const ProgramView& view) = 0;
@@ -65,8 +72,10 @@ class Presenter {
   virtual void formatted(const Format* format, std::span<const Value> values,
                          std::span<const std::uint32_t> shapes) = 0;
   /// printa(); `format` is null where the action has none.
-  virtual void aggregations(const Aggregations& table, std::span<const std::uint32_t> wanted,
-                            const Format* format) = 0;
+  virtual void aggregations(const Aggregates& aggregates, const Format* format) = 0;
+  /// clear() or trunc(), which keeps as many keys as `keep` says, or none.
+  virtual void emptied(const dif::Action& action, std::optional<std::int64_t> keep,
+                       bool merged) = 0;
   virtual void exit(std::int64_t status) = 0;
   virtual void truncate() = 0;
   /// freopen(); an empty path is the first output again.
@@ -90,7 +99,8 @@ class Presenter {
   virtual void select_all() = 0;
   virtual void last_aggregation(const Aggregations& table, std::uint32_t index) = 0;
   virtual void end_last() = 0;
-  virtual void finish() = 0;
+  /// Lines for stderr on what the output lacks. NotFound: a picture has nothing to show.
+  virtual Result<std::vector<std::string>> finish() = 0;
 };
 
 /// `views` are the targets'; `settings` may change under setopt(). All must outlive the presenter.

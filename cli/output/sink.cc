@@ -54,6 +54,18 @@ Result<Sink> Sink::append_to(const std::string& path) {
   return sink;
 }
 
+Result<Sink> Sink::fill(const std::string& path) {
+  Sink sink = TRY(append_to(path));
+  struct stat status {};
+  if (::fstat(sink.fd_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size != 0) {
+    return fail(ErrorCode::Invalid,
+                fmt::format("{} is not empty, and a picture cannot be appended to it: remove the "
+                            "file, or name another one",
+                            path));
+  }
+  return sink;
+}
+
 Result<void> Sink::redirect(const std::string& path) {
   UniqueFd fd = TRY(open_to_append(path));
   flush();

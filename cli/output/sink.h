@@ -25,6 +25,8 @@ class Sink {
   explicit Sink(int fd);
   /// Appends to a file, as dtrace's -o does; made when it does not exist.
   static Result<Sink> append_to(const std::string& path);
+  /// The same for a document that cannot follow another. Invalid: the file has something in it.
+  static Result<Sink> fill(const std::string& path);
 
   /// Whether it goes to a terminal, and text is escaped for it.
   bool escapes() const { return terminal_ && !raw_text_; }

@@ -196,6 +196,10 @@ std::string_view function_name(AggregateFunction function) {
   return is_distribution(function) ? "buckets" : dif::aggregating_info(function).name;
 }
 
+std::string name_of(const dif::Aggregation& aggregation) {
+  return aggregation.name.empty() ? "_" : aggregation.name;
+}
+
 /// The buckets that text shows. Open ends are labelled, their value is the nearest one inside.
 Tree bucket_list(const AggregateValue& value) {
   Tree list = Tree::array();
@@ -224,7 +228,8 @@ Tree aggregation_tree(const dif::Aggregation& aggregation,
     data.push_back(std::move(entry));
   }
   return {{"aggregation-data", std::move(data)},
-          {"aggregation-name", aggregation.name.empty() ? "_" : aggregation.name}};
+          {"aggregation-name", name_of(aggregation)},
+          {"aggregation-function", dif::aggregating_info(aggregation.function).name}};
 }
 
 class StructuredOutput : public Presenter {
@@ -248,8 +253,8 @@ class StructuredOutput : public Presenter {
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
   void formatted(const Format* format, std::span<const Value> values,
                  std::span<const std::uint32_t> shapes) override;
-  void aggregations(const Aggregations& table, std::span<const std::uint32_t> wanted,
-                    const Format* format) override;
+  void aggregations(const Aggregates& aggregates, const Format* format) override;
+  void emptied(const dif::Action& action, std::optional<std::int64_t> keep, bool merged) override;
   void exit(std::int64_t status) override { add({{"exit", status}}); }
   // A document that lost its beginning would be none.
   void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
@@ -271,7 +276,7 @@ class StructuredOutput : public Presenter {
   void select_all() override { names_machine_ = false; }
   void last_aggregation(const Aggregations& table, std::uint32_t index) override;
   void end_last() override;
-  void finish() override { writer_->finish(); }
+  Result<std::vector<std::string>> finish() override { return writer_->finish(); }
 
  private:
   Tree head(const Origin& origin) {
@@ -298,10 +303,12 @@ class StructuredOutput : public Presenter {
   void note(dif::ActionKind action, std::string_view text) {
     add({{std::string(dif::action_info(action).name), valid_utf8(text)}});
   }
-  Tree tree_of(const Aggregations& table, std::uint32_t index) const {
+  Tree tree_of(const Aggregations& table, std::uint32_t index, bool merged) const {
     const auto& definitions = view_->program().aggregations;
-    return aggregation_tree(definitions[index], table.rows(std::span(&index, 1), settings_),
-                            *view_);
+    Tree tree =
+        aggregation_tree(definitions[index], table.rows(std::span(&index, 1), settings_), *view_);
+    if (merged) tree["merged"] = true;
+    return tree;
   }
 
   const Settings& settings_;
@@ -340,8 +347,8 @@ void StructuredOutput::formatted(const Format* format, std::span<const Value> va
   }
 }
 
-void StructuredOutput::aggregations(const Aggregations& table,
-                                    std::span<const std::uint32_t> wanted, const Format* format) {
+void StructuredOutput::aggregations(const Aggregates& aggregates, const Format* format) {
+  const auto& [table, wanted, merged] = aggregates;
   if (format != nullptr) {
     std::string text;
     for (const auto& row : table.rows(wanted, settings_)) {
@@ -350,7 +357,19 @@ void StructuredOutput::aggregations(const Aggregations& table,
     message(text);
   }
   for (const std::uint32_t each : wanted) {
-    if (each < view_->program().aggregations.size()) add(tree_of(table, each));
+    if (each < view_->program().aggregations.size()) add(tree_of(table, each, merged));
+  }
+}
+
+void StructuredOutput::emptied(const dif::Action& action, std::optional<std::int64_t> keep,
+                               bool merged) {
+  const auto& definitions = view_->program().aggregations;
+  for (const std::uint32_t each : action.aggregations) {
+    if (each >= definitions.size()) continue;
+    Tree item{{std::string(dif::action_info(action.kind).name), name_of(definitions[each])}};
+    if (keep.value_or(0) != 0) item["keep"] = *keep;
+    if (merged) item["merged"] = true;
+    add(std::move(item));
   }
 }
 
@@ -392,7 +411,7 @@ void StructuredOutput::statistics(const Tree& figures) {
 
 void StructuredOutput::last_aggregation(const Aggregations& table, std::uint32_t index) {
   const bool known = index < view_->program().aggregations.size();
-  if (known && !table.empty(index)) last_.push_back(tree_of(table, index));
+  if (known && !table.empty(index)) last_.push_back(tree_of(table, index, !names_machine_));
 }
 
 void StructuredOutput::end_last() {

@@ -162,7 +162,8 @@ TEST_F(Structured, JsonIsOneDocumentThatItsSchemaAllows) {
                        "symbol": "f", "offset": 16}]},
     {"sym": "vmlinux`f"},
     {"tracemem": "0000000000000000"},
-    {"aggregation-data": [{"keys": ["cat"], "count": 12}], "aggregation-name": "_"},
+    {"aggregation-data": [{"keys": ["cat"], "count": 12}], "aggregation-name": "_",
+     "aggregation-function": "count"},
     {"exit": 3}])"));
 }
 
@@ -185,6 +186,56 @@ TEST_F(Structured, AnIntegerOf128BitsIsANumberWhere64HoldIt) {
 
   EXPECT_EQ(tree["output"][0]["value"], 7) << tree.dump();
   EXPECT_EQ(tree["output"][1]["value"], "0xab0000000000000005") << tree.dump();
+}
+
+TEST_F(Structured, ClearAndTruncAreTold) {
+  settings_.format = OutputFormat::JsonLines;
+  const auto counts = program_.aggregation(dif::AggregateFunction::Count);
+  auto keep = on_aggregation(ActionKind::Trunc, counts);
+  keep.has_argument = true;
+  keep.argument = static_cast<std::uint64_t>(-3);
+  const auto ecb = program_.add(
+      {"profile", "", "", "tick-1s"},
+      {on_aggregation(ActionKind::Clear, counts), on_aggregation(ActionKind::Trunc, counts), keep});
+  fire(ecb);
+  output().finish();
+
+  const Json tree = Json::parse(OutputFixture::text());
+
+  EXPECT_EQ(schema().check_record(tree), "");
+  EXPECT_EQ(tree["output"],
+            Json::parse(R"([{"clear": "_"}, {"trunc": "_"}, {"trunc": "_", "keep": -3}])"));
+}
+
+TEST_F(Structured, APictureIsMadeOfTheSameRecords) {
+  settings_.format = OutputFormat::Folded;
+  dif::Aggregation& stacks = program_.mutable_program().aggregations.emplace_back();
+  stacks.function = dif::AggregateFunction::Count;
+  stacks.keys = {kString, {ValueKind::KernelStack, false, 16}};
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(0, "cat", 12)};
+  const std::array<std::uint64_t, 2> frames{0xffff'ffff'8100'0000, 0};
+  const auto bytes = std::as_bytes(std::span(frames));
+  auto& key = trace_data.aggregates[0].key;
+  key.insert(key.end(), bytes.begin(), bytes.end());
+  output().consume(trace_data);
+
+  ASSERT_TRUE(output().finish());
+
+  EXPECT_EQ(OutputFixture::text(), "cat;vmlinux`f 12\n");
+}
+
+TEST_F(Structured, APictureOfNothingIsAnError) {
+  settings_.format = OutputFormat::Flame;
+  EXPECT_FALSE(Output::create(program_, settings_, sink_)) << "no aggregation can be drawn";
+  dif::Aggregation& stacks = program_.mutable_program().aggregations.emplace_back();
+  stacks.function = dif::AggregateFunction::Count;
+  stacks.keys = {{ValueKind::KernelStack, false, 16}};
+
+  const auto done = output().finish();
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::NotFound);
 }
 
 TEST_F(Structured, FaultsDropsAndLateAggregationsAreRecords) {

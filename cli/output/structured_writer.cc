@@ -1,4 +1,5 @@
-// In this file, top to bottom: terminals, JSON, markup and its escapes, XML, HTML, CSV, the choice.
+// In this file, top to bottom: terminals, JSON, markup and its escapes, XML, HTML, CSV, pictures,
+// the choice.
 #include "cli/output/structured_writer.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <array>
 #include <cctype>
 
+#include "cli/pictures/pictures.h"
 #include "vmm/base/printable.h"
 
 namespace ringside::cli {
@@ -53,10 +55,11 @@ class JsonWriter final : public RecordWriter {
     write_document(sink_, tree.dump(-1, ' ', false, Tree::error_handler_t::replace), spell_in_json);
     if (lines_) write_document(sink_, "\n", spell_in_json);
   }
-  void finish() override {
-    if (lines_) return;
+  Result<std::vector<std::string>> finish() override {
+    if (lines_) return {};
     if (!began_) write_document(sink_, kHead, spell_in_json);
     write_document(sink_, "\n]}}\n", spell_in_json);
+    return {};
   }
 
  private:
@@ -109,9 +112,10 @@ class XmlWriter final : public RecordWriter {
     element(text, "probes", tree, 1);
     write_document(sink_, text, spell_in_markup);
   }
-  void finish() override {
+  Result<std::vector<std::string>> finish() override {
     begin();
     write_document(sink_, "</dtrace>\n", spell_in_markup);
+    return {};
   }
 
  private:
@@ -187,9 +191,10 @@ class HtmlWriter final : public RecordWriter {
     text += "</td></tr>\n";
     write_document(sink_, text, spell_in_markup);
   }
-  void finish() override {
+  Result<std::vector<std::string>> finish() override {
     begin();
     write_document(sink_, "</tbody>\n</table>\n</body>\n</html>\n", spell_in_markup);
+    return {};
   }
 
  private:
@@ -248,7 +253,10 @@ class CsvWriter final : public RecordWriter {
     if (text.empty()) text = origin + ",\r\n";
     write_document(sink_, text, spell_in_csv);
   }
-  void finish() override { begin(); }
+  Result<std::vector<std::string>> finish() override {
+    begin();
+    return {};
+  }
 
  private:
   void begin() {
@@ -290,6 +298,26 @@ class CsvWriter final : public RecordWriter {
   bool began_ = false;
 };
 
+class PictureWriter final : public RecordWriter {
+ public:
+  PictureWriter(OutputFormat format, Sink& sink) : sink_(sink), picture_(make_picture(format)) {}
+
+  void record(const Tree& tree) override {
+    if (taken_) taken_ = picture_->add(tree);
+  }
+  Result<std::vector<std::string>> finish() override {
+    TRY(taken_);
+    Picture::Drawn drawn = TRY(picture_->draw());
+    sink_.write_safe(drawn.text);  // pictures have no control characters
+    return std::move(drawn.notes);
+  }
+
+ private:
+  Sink& sink_;
+  std::unique_ptr<Picture> picture_;
+  Result<void> taken_;  // the first record that could not be
+};
+
 }  // namespace
 
 std::string valid_utf8(std::string_view text) {
@@ -309,6 +337,10 @@ std::unique_ptr<RecordWriter> make_record_writer(OutputFormat format, Sink& sink
     case OutputFormat::Html: return std::make_unique<HtmlWriter>(sink);
     case OutputFormat::Csv: return std::make_unique<CsvWriter>(sink);
     case OutputFormat::JsonLines: return std::make_unique<JsonWriter>(sink, true);
+    case OutputFormat::Folded:
+    case OutputFormat::Flame:
+    case OutputFormat::Speedscope:
+    case OutputFormat::Heatmap: return std::make_unique<PictureWriter>(format, sink);
     case OutputFormat::Json:
     case OutputFormat::Text: break;
   }

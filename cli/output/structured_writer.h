@@ -1,5 +1,5 @@
-// Writes structured records as JSON (one document, or one line for each record), XML, HTML or CSV.
-// A record is a tree of named fields, lists and scalars, in order.
+// Writes structured records as JSON (one document, or one line for each record), XML, HTML or CSV,
+// or draws a picture of them. A record is a tree of named fields, lists and scalars, in order.
 // Does not: know what records mean. Any string makes a valid document: bytes that are not UTF-8,
 // and characters that a format cannot hold, become U+FFFD.
 #pragma once
@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/options/settings.h"
 #include "cli/output/sink.h"
+#include "vmm/base/result.h"
 
 namespace ringside::cli {
 
@@ -20,8 +22,9 @@ class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   virtual void record(const Tree& tree) = 0;
-  /// Closes the document, also one without records.
-  virtual void finish() = 0;
+  /// Closes the document, also one without records. Returns lines for the user on what it lacks.
+  /// NotFound: the records have nothing to draw.
+  virtual Result<std::vector<std::string>> finish() = 0;
 };
 
 /// `format` is not Text.

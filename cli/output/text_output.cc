@@ -61,8 +61,8 @@ class TextOutput : public Presenter {
                  std::span<const std::uint32_t> /*shapes*/) override {
     if (format != nullptr) format->print(text_, values, {}, *view_, {}, own_parts());
   }
-  void aggregations(const Aggregations& table, std::span<const std::uint32_t> wanted,
-                    const Format* format) override;
+  void aggregations(const Aggregates& aggregates, const Format* format) override;
+  void emptied(const dif::Action&, std::optional<std::int64_t>, bool) override {}
   void exit(std::int64_t /*status*/) override {}
   void truncate() override {
     write_text();
@@ -81,7 +81,10 @@ class TextOutput : public Presenter {
     append_aggregations(text_, table, std::span(&index, 1), settings_, *view_, sink_.escapes());
   }
   void end_last() override;
-  void finish() override { write_text(); }
+  Result<std::vector<std::string>> finish() override {
+    write_text();
+    return {};
+  }
 
  private:
   enum class Flow : std::uint8_t { Entry, Return, None };
@@ -151,8 +154,8 @@ void TextOutput::value(const Value& value, std::optional<std::uint32_t> shape, V
   line_ended_ = text_.size();
 }
 
-void TextOutput::aggregations(const Aggregations& table, std::span<const std::uint32_t> wanted,
-                              const Format* format) {
+void TextOutput::aggregations(const Aggregates& aggregates, const Format* format) {
+  const auto& [table, wanted, merged] = aggregates;
   if (format == nullptr) {
     text_ += '\n';
     append_aggregations(text_, table, wanted, settings_, *view_, sink_.escapes());

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -93,6 +94,10 @@ class Session {
   Script script_;
   std::optional<FiguresFile> figures_;  // while machines are traced
 };
+
+// A heat map has a column for each print. With dtrace's second, prints in between would show
+// nothing new.
+constexpr std::chrono::milliseconds kHeatmapTakes{20};
 
 std::string kernel_name(const guest_linux::Kernel* kernel) {
   if (kernel == nullptr) return "something that is no Linux";
@@ -237,6 +242,7 @@ int Session::end_status(TraceLoop& loop, EndReason reason) {
     say(fmt::format("cannot write output: {}", sink().problem()));
     return kExitFailure;
   }
+  if (!loop.output_is_whole()) return kExitFailure;
   const bool machine_ended = reason == EndReason::MachineEnded;
   if (machine_ended || reason == EndReason::MachineLeft || reason == EndReason::KernelGone) {
     tell_end(loop.last_target(), reason);
@@ -389,7 +395,13 @@ Result<int> Session::trace() {
     return kExitOk;
   }
   if (!line_.output_file.empty()) {
-    file_.emplace(TRY(Sink::append_to(line_.output_file))).set_raw_text(line_.settings.raw_text);
+    const bool whole = is_drawn_whole(line_.settings.format);
+    file_.emplace(TRY(whole ? Sink::fill(line_.output_file) : Sink::append_to(line_.output_file)));
+    file_->set_raw_text(line_.settings.raw_text);
+  }
+  if (line_.settings.format == OutputFormat::Heatmap) {
+    auto& interval = line_.settings.aggregate_interval;
+    interval = std::min<std::chrono::nanoseconds>(interval, kHeatmapTakes);
   }
   list_instructions();
   auto programs = TRY(bound_programs(script_, targets_));

@@ -267,9 +267,11 @@ void TraceLoop::finish(EndReason reason) {
     const std::vector<Figures> all = figures();
     for (std::size_t i = 0; i < all.size(); ++i) output_.statistics(i, figures_tree(all[i]));
   }
-  output_.finish();
+  const auto written = output_.finish();
   streams_.trace.flush();
   say_messages();
+  if (!written) say(written.error().message);
+  output_is_whole_ = written.has_value();
   for_each_live([&](std::size_t i, WatchedTarget& each) {
     each.say_notices();
     say_filled(each, filled[i]);

@@ -54,6 +54,8 @@ class TraceLoop {
   WatchedTarget& last_target() { return targets_[last_]; }
   /// Whether any target ended before the session did.
   bool lost_target() const { return live_ < targets_.size(); }
+  /// False once finish() has told that a picture has nothing to show.
+  bool output_is_whole() const { return output_is_whole_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -91,6 +93,7 @@ class TraceLoop {
   FiguresFile* figures_file_ = nullptr;
   bool records_figures_ = false;
   bool signal_came_ = false, output_hung_up_ = false, buffer_full_ = false;
+  bool output_is_whole_ = true;
 };
 
 }  // namespace ringside::cli

@@ -1,0 +1,116 @@
+"""Pictures of a real trace: folded stacks and the flame graph have the aggregation's own counts, and a heat
+map has the distribution's, for a workload that makes a known number of reads."""
+
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+import ringside
+
+READS = 2000
+SVG = "{http://www.w3.org/2000/svg}"
+PROGRAM = """
+fbt::vfs_read:entry /execname == "workload"/ {
+  @stacks[execname, ustack(), stack()] = count();
+  @calls = count();
+  @sizes = quantize(arg2);
+}
+tick-200ms { printa(@sizes); }
+"""
+
+
+def records(path):
+    """The records of -O jsonl; what the workload says itself stands elsewhere."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def last(all_records, name):
+    """The entries of an aggregation as the trace's end shows them."""
+    items = next(each for each in all_records if each["name"] == "AGGREGATIONS")["output"]
+    return next(item["aggregation-data"] for item in items if item["aggregation-name"] == name)
+
+
+def number(text):
+    """The first number of a title, which has commas."""
+    return int(re.search(r"\d[\d,]*", text)[0].replace(",", ""))
+
+
+class Pictures(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def draw(self, *words):
+        return subprocess.run([ringside.binary(), "draw", *map(str, words)], capture_output=True, text=True,
+                              timeout=ringside.TIMEOUT, check=True).stdout
+
+    def test_pictures_of_saved_output_have_its_counts(self):
+        for image, cpus in ringside.GUESTS:
+            with self.subTest(image=image, cpus=cpus):
+                saved = pathlib.Path(self.folder.name, f"{image}-{cpus}.jsonl")
+                outcome = ringside.run(PROGRAM, image=image, cpus=cpus, options=["-O", "jsonl", "-o", saved],
+                                       command=f"workload --reads {READS}")
+                traced = records(saved)
+                calls = last(traced, "calls")[0]["count"]
+                self.assertGreaterEqual(calls, READS, outcome)
+
+                self.check_folded(self.draw("folded", saved), last(traced, "stacks"), calls)
+                self.check_flame(self.draw("flame", saved), calls)
+                self.check_heatmap(self.draw("heatmap", saved), last(traced, "sizes"))
+                profile = json.loads(self.draw("speedscope", saved))["profiles"][0]
+                self.assertEqual((sum(profile["weights"]), profile["endValue"]), (calls, calls))
+
+    def check_folded(self, text, entries, calls):
+        stacks = [re.fullmatch(r"workload;(.*) (\d+)", line) for line in text.splitlines()]
+        self.assertTrue(all(stacks), text)
+        self.assertEqual(sum(int(stack[2]) for stack in stacks), calls, text)
+        # The kernel's frames, by the aggregation itself, lie over those of the process.
+        most = max(entries, key=lambda entry: entry["count"])
+        kernel = [frame["symbol"] for frame in reversed(most["keys"][2])]
+        ends = [stack[1].split(";") for stack in stacks]
+        self.assertIn([f"vmlinux`{name}" for name in kernel], [end[-len(kernel):] for end in ends], text)
+        self.assertIn("vmlinux`ksys_read", {end[-1] for end in ends}, text)
+
+    def check_flame(self, text, calls):
+        boxes = [box for box in ElementTree.fromstring(text).iter(f"{SVG}g") if "data-n" in box.attrib]
+        titles = [box.find(f"{SVG}title").text.split("\n") for box in boxes]
+        self.assertEqual([name for name, _ in titles[:2]], ["all", "workload"])
+        self.assertEqual([number(told) for _, told in titles[:2]], [calls, calls])
+        reads = [box for box, (name, _) in zip(boxes, titles) if name == "vmlinux`ksys_read"]
+        self.assertEqual(sum(int(box.get("data-n")) for box in reads), calls)
+        widths = sum(float(box.find(f"{SVG}rect").get("width")) for box in reads)
+        self.assertAlmostEqual(widths, 1180, delta=len(reads))
+
+    def check_heatmap(self, text, entries):
+        cells = [rect.find(f"{SVG}title").text.split("\n")
+                 for rect in ElementTree.fromstring(text).iter(f"{SVG}rect") if rect.get("class").startswith("cell")]
+        drawn = {}
+        for bucket, _, count in cells:
+            drawn[number(bucket)] = drawn.get(number(bucket), 0) + number(count)
+        self.assertEqual(drawn, {each["value"]: each["count"] for each in entries[0]["buckets"] if each["count"]})
+
+    def test_a_trace_draws_by_itself(self):
+        picture = pathlib.Path(self.folder.name, "flame.svg")
+        options = ["-O", "flame", "-o", picture]
+        outcome = ringside.run(PROGRAM, options=options, command=f"workload --reads {READS}")
+
+        root = ElementTree.parse(picture).getroot()
+        told = [text.text for text in root.iter(f"{SVG}text") if "about" in text.get("class", "")]
+        self.assertEqual(len(told), 1, outcome)
+        self.assertGreaterEqual(number(told[0]), READS)
+
+    def test_a_program_without_stacks_ends_before_it_traces(self):
+        outcome = ringside.run("BEGIN { @[execname] = count(); exit(0); }", machine=False, options=["-O", "flame"])
+
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""))
+        self.assertRegex(outcome.stderr, r"^ringside: the program has nothing to draw; a picture needs a count\(\) or "
+                                         r"sum\(\) whose key ends in stack\(\) or ustack\(\): .*\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
