@@ -8,7 +8,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::size_t kMostChildren = 1 << 17, kMostMounts = 4096, kMostStacked = 16;
+constexpr std::size_t kMostChildren = 1 << 14, kMostMounts = 4096, kMostStacked = 16;
 constexpr std::int32_t kMostLevels = 32;  // MAX_PID_NS_LEVEL, include/linux/pid_namespace.h
 
 class Lookup {

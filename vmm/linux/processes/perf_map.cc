@@ -38,6 +38,7 @@ void PerfMap::take(std::string_view line) {
     bytes_ -= first->second.name.size() + kOverhead;
     first = code_.erase(first);
   }
+  if (code_.size() == kMostNames) return;
   std::string name = printable(line.substr(0, kLongestName));
   bytes_ += name.size() + kOverhead;
   code_.emplace_hint(first, *address, Code{*bytes, std::move(name)});

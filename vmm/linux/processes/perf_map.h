@@ -20,6 +20,7 @@ namespace ringside::guest_linux {
 class PerfMap {
  public:
   static constexpr std::uint64_t kMostBytes = 64 << 20;  // of the file; what follows is not read
+  static constexpr std::size_t kMostNames = 1 << 19;
   static constexpr std::size_t kLongestName = 1024;
 
   /// Reads the lines that are new. Pages of the file that are not in memory end it.

@@ -80,6 +80,17 @@ TEST(PerfMap, LinesOfAnotherFormAreNone) {
   EXPECT_EQ(map.at(0x3000)->name.size(), PerfMap::kLongestName);
 }
 
+TEST(PerfMap, TooManyNamesAreLeftOut) {
+  std::string text;
+  for (std::size_t n = 0; n < PerfMap::kMostNames + 2; ++n) {
+    for (std::size_t rest = n + 1; rest != 0; rest >>= 4) text += "0123456789abcdef"[rest & 15];
+    text += " 1 n\n";
+  }
+  PerfMap map;
+  map.read_more(Text(text));
+  EXPECT_LE(map.bytes(), PerfMap::kMostNames * 100);
+}
+
 TEST(PerfMap, AnyTextDoesNoHarm) {
   std::mt19937_64 random(1);
   for (unsigned round = 0; round < 50; ++round) {

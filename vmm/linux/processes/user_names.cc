@@ -91,6 +91,7 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
   if (older_than(fresh_)) look_at(pid);
   const Module* module = find(pid, address);
   if (module == nullptr && older_than(fresh_ / kSoonerWhenUnknown)) {
+    process(pid).wants_code = true;
     look_at(pid);
     module = find(pid, address);
   }
@@ -173,7 +174,8 @@ void UserNames::look_at(std::uint64_t pid) {
   std::size_t budget = most_bytes_ / kLooksToFill;
   for (Module& module : modules) module.functions = functions_of(module, budget);
   programs.back().modules = std::move(modules);
-  if (!access_.map_of_code) return;
+  const bool wants_code = std::exchange(known.wants_code, false) || known.code.inode != 0;
+  if (!access_.map_of_code || !wants_code) return;
   table_bytes_ -= known.code.map.bytes();
   access_.map_of_code(*memory, known.code);
   table_bytes_ += known.code.map.bytes();

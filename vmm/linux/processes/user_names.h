@@ -98,6 +98,7 @@ class UserNames {
     Clock::time_point looked;
     std::vector<Program> programs;  // the latest last
     MapOfCode code{};
+    bool wants_code = true;  // once; then where an address of no file was asked for
   };
 
   std::vector<Module> modules_of(const GuestReader& kernel, const ProcessAddressSpace& memory);
