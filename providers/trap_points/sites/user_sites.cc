@@ -244,14 +244,13 @@ class WaysOut {
 
   /// Whether a jump to there leaves; if it does not, that is one more part.
   Result<bool> leads_out(const std::string& where, std::uint64_t target) {
-    const auto all = functions_.all();
-    const auto found = std::ranges::lower_bound(all, target, {}, &FileFunction::offset);
-    const bool is_function = found != all.end() && found->offset == target;
+    const auto aliases =
+        std::ranges::equal_range(functions_.all(), target, {}, &FileFunction::offset);
     if (is_import(file_, target)) return true;
-    if (is_function && !follows_) return true;
+    if (!aliases.empty() && !follows_) return true;
     if (parts_.size() == kMostParts) return fail(ErrorCode::Unsupported, "it has too many parts");
-    if (is_function) {
-      parts_.push_back(*found);
+    if (!aliases.empty()) {
+      parts_.push_back(*std::ranges::max_element(aliases, {}, &FileFunction::size));
       return false;
     }
     const auto piece = find_piece_(target);
