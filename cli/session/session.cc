@@ -202,8 +202,14 @@ Result<void> Session::attach_to(Guest guest, providers::TrapForm traps) {
   options.record_full = line_.settings.record_full;
   options.calibration = clock_;
   options.defined = TRY(defined_probes(guest));
-  options.host_files = TRY(guest_linux::HostFiles::open(
-      {.sysroots = line_.settings.sysroots, .is_verbose = line_.verbose}));
+  options.host_files =
+      TRY(guest_linux::HostFiles::open({.sysroots = line_.settings.sysroots,
+                                        .uses_servers = guest_linux::Debuginfod::is_wanted(),
+                                        .is_verbose = line_.verbose,
+                                        .show = [](const std::string& what) {
+                                          Progress& progress = Progress::of_stderr();
+                                          what.empty() ? progress.clear() : progress.show(what);
+                                        }}));
   const bool is_guests = guest.traced.machine != nullptr && !line_.processes.empty();
   const std::int64_t process = is_guests              ? line_.processes.front()
                                : guest.traced.machine ? guest.command_pid

@@ -133,9 +133,16 @@ void PidProvider::tell_missing(const Pattern& pattern, const std::vector<Module>
 /// Whether it has a function that the pattern wants. Of several names of one function, a pattern
 /// with metacharacters gets the first.
 Result<bool> PidProvider::look_at(const Pattern& pattern, const Module& module) {
-  const auto* const functions = functions_of(module);
-  if (functions == nullptr) return false;
   const std::string& wanted = pattern.names.function;
+  const auto* functions = functions_of(module);
+  const auto has_it = [&wanted](const FileFunction& function) {
+    return dif::field_matches(wanted, function.name);
+  };
+  const bool is_one = !wanted.empty() && !dif::is_glob(wanted);
+  if (functions != nullptr && !(is_one && std::ranges::any_of(functions->all(), has_it))) {
+    functions = functions_of(module, pattern.servers());
+  }
+  if (functions == nullptr) return false;
   std::optional<std::uint64_t> previous;
   for (const FileFunction& function : functions->all()) {
     if (!dif::field_matches(wanted, function.name)) continue;

@@ -38,6 +38,11 @@ bool ProcessProvider::Pattern::wants(const Module& module) const {
          (module.is_program && names.module == kProgram);
 }
 
+UserPointTable::Servers ProcessProvider::Pattern::servers() const {
+  using enum UserPointTable::Servers;
+  return names.module.empty() || dif::is_glob(names.module) ? NotAsked : Asked;
+}
+
 /// Files that are no ELF files of programs or libraries have no functions.
 void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const {
   const auto inode_of = [&](GuestVirt file) {
@@ -65,8 +70,9 @@ void ProcessProvider::name_file(const GuestReader& reader, GuestVirt file, Guest
   table_.name_file(inode, guest_linux::file_path(reader, *layout_, paths_, file));
 }
 
-const guest_linux::FileFunctions* ProcessProvider::functions_of(const Module& module) {
-  const auto* const found = table_.functions_of(module.inode);
+const guest_linux::FileFunctions* ProcessProvider::functions_of(const Module& module,
+                                                                UserPointTable::Servers servers) {
+  const auto* const found = table_.functions_of(module.inode, servers);
   if (found != nullptr && table_.host_files() != nullptr) {
     table_.host_files()->note_search(module.name, found->searched());
   }

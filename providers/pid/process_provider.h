@@ -82,6 +82,8 @@ class ProcessProvider : public Provider {
 
     /// Whether its module is this one; `a.out` is the program of the one process.
     bool wants(const Module& module) const;
+    /// Whether it names a file without metacharacters: then it is worth waiting for servers.
+    UserPointTable::Servers servers() const;
   };
 
   /// Publishes what matches, and tells of what does not.
@@ -93,7 +95,8 @@ class ProcessProvider : public Provider {
   Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
   UserPointTable& table() { return table_; }
   /// UserPointTable's, and tells where they are from.
-  const guest_linux::FileFunctions* functions_of(const Module& module);
+  const guest_linux::FileFunctions* functions_of(
+      const Module& module, UserPointTable::Servers servers = UserPointTable::Servers::NotAsked);
 
  private:
   /// Each once, by the files and inodes that were seen.

@@ -121,7 +121,7 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
   std::vector<Entry> entries;
   std::map<std::string, std::size_t> numbers;  // in `entries`, by name
   const FileFunctions* functions = nullptr;    // read only where a probe is wanted
-  for (const StaticProbe& each : table().static_probes_of(module.inode)) {
+  for (const StaticProbe& each : table().static_probes_of(module.inode, pattern.servers())) {
     if (!dif::glob_match(provider, each.provider)) continue;
     if (!dif::field_matches(pattern.names.name, dashed(each.name))) continue;
     if (functions == nullptr) functions = functions_of(module);

@@ -102,17 +102,23 @@ bool UserPointTable::may_swap(const GuestReader& kernel) const {
   return !pages || *pages != 0;
 }
 
-Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode) {
+/// Functions of which something was made stay as they are.
+Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers servers) {
   const auto kernel = reader();
   const auto pages = pages_of(kernel, inode);
   if (!pages) return fail(ErrorCode::Unsupported, "the file cannot be found in the guest's memory");
   const auto known = files_.find(inode);
-  if (known != files_.end() && known->second.identity == pages->identity()) return &known->second;
+  if (known != files_.end() && known->second.identity == pages->identity()) {
+    File& file = known->second;
+    const bool is_new = servers == Servers::Asked && file.servers == Servers::NotAsked;
+    if (!is_new || file.functions.has_all() || !file.rooms.empty()) return &file;
+  }
   if (known != files_.end() && !known->second.points.empty()) {
     return fail(ErrorCode::Unsupported, "the file has changed since it was looked at");
   }
   File fresh{.identity = pages->identity(),
-             .functions = guest_linux::FileFunctions::read(*pages, host_, paths_[inode]),
+             .functions = guest_linux::FileFunctions::read(*pages, host_, paths_[inode], servers),
+             .servers = servers,
              .rooms = {},
              .points = {}};
   return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
@@ -123,25 +129,27 @@ void UserPointTable::name_file(GuestVirt inode, std::string path) {
   paths_[inode] = std::move(path);
 }
 
-std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode) {
+std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode,
+                                                                           Servers servers) {
   const std::lock_guard lock(lock_);
   const auto kernel = reader();
   const auto pages = pages_of(kernel, inode);
   if (!pages) return {};
   StaticProbes& known = static_probes_[inode];
-  if (known.identity != pages->identity()) {
+  const bool is_new = servers == Servers::Asked && known.servers == Servers::NotAsked;
+  if (known.identity != pages->identity() || is_new) {
     const auto elf = guest_linux::FileElf::read(*pages);
-    known = {pages->identity(), {}};
+    known = {pages->identity(), {}, servers};
     if (elf) {
-      known.probes = guest_linux::read_static_probes(*pages, *elf, host_, paths_[inode]);
+      known.probes = guest_linux::read_static_probes(*pages, *elf, host_, paths_[inode], servers);
     }
   }
   return known.probes;
 }
 
-const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode) {
+const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode, Servers servers) {
   const std::lock_guard lock(lock_);
-  const auto file = find_file(inode);
+  const auto file = find_file(inode, servers);
   return file ? &(*file)->functions : nullptr;
 }
 

@@ -66,12 +66,15 @@ class UserPointTable {
   void name_file(GuestVirt inode, std::string path);
   /// The file's functions; they stay as they are while this file is known. Empty where the file
   /// cannot be read.
-  const guest_linux::FileFunctions* functions_of(GuestVirt inode);
+  using Servers = guest_linux::HostFiles::Servers;
+  const guest_linux::FileFunctions* functions_of(GuestVirt inode,
+                                                 Servers servers = Servers::NotAsked);
   /// The pieces of its code, by its unwind table.
   FindPiece pieces_of(GuestVirt inode) const;
 
   /// The file's static probes; none where the file cannot be read. Good until the next call.
-  std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode);
+  std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode,
+                                                             Servers servers = Servers::NotAsked);
 
   /// Unsupported, with the reason, where no trap point can stand; else there is room for it from
   /// now on.
@@ -145,6 +148,7 @@ class UserPointTable {
   struct File {
     guest_linux::FileIdentity identity;
     guest_linux::FileFunctions functions;
+    Servers servers = Servers::NotAsked;                   // for the functions
     std::map<std::uint64_t, std::vector<PageRoom>> rooms;  // that are free, by page
     std::map<std::uint64_t, Point> points;                 // by offset
     Clock::time_point away_until{};
@@ -155,7 +159,7 @@ class UserPointTable {
 
   std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
   vmm::PageTableReader reader() const;
-  Result<File*> find_file(GuestVirt inode);
+  Result<File*> find_file(GuestVirt inode, Servers servers = Servers::NotAsked);
   Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
   bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
@@ -222,6 +226,7 @@ class UserPointTable {
   struct StaticProbes {
     guest_linux::FileIdentity identity;
     std::vector<guest_linux::StaticProbe> probes;
+    Servers servers = Servers::NotAsked;
   };
   std::map<GuestVirt, StaticProbes> static_probes_;  // by inode
   bool has_begun_ = false, keeps_out_ = false;

@@ -1,14 +1,19 @@
 """Programs that are stripped in the guest, and whole on the host: probes and stacks by the host's files."""
 
+import contextlib
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 import ringside
 from disks import MOUNT, disks
-from made_images import Archive, dynamic_program, initrd_with, static_program
+from made_images import Archive, dynamic_program, initrd_with
 from test_attach_qmp import Machine, begin, end, started
 from test_pid import Case, counts
 
@@ -73,10 +78,14 @@ class Stripped(Case):
     def go(self):
         return counts(self.guest("touch /tmp/go; while [ ! -e /tmp/said ]; do sleep 0.1; done; cat /tmp/said"))
 
-    def traced(self, program, options):
+    def trace(self, program, options, environment=None):
+        return ringside.Run(program, machine=False, options=["--attach", f"qmp:{self.machine.path}", "-q", *options],
+                            environment=environment)
+
+    def traced(self, program, options, environment=None):
         """Its outcome, once the program has done all."""
         pid = self.begin_program()
-        with self.machine.trace(begin(program.replace("PID", pid)), ["-q", *options]) as running:
+        with self.trace(begin(program.replace("PID", pid)), options, environment) as running:
             started(running)
             said = self.go()
             outcome = end(running)
@@ -137,12 +146,85 @@ class SysrootOfOld(Sysroot):
     IMAGE, CPUS = "debian-6.1", 1
 
 
+@contextlib.contextmanager
+def debuginfod(folder, *build_ids):
+    """The address of a server of debug information that has found these files in the folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory(prefix="debuginfod-") as own:
+        server = subprocess.Popen(["debuginfod", "-F", "-p", str(port), "-d", f"{own}/database", "-t", "1", folder],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + ringside.TIMEOUT
+            for build_id in build_ids:
+                while True:
+                    try:
+                        urllib.request.urlopen(f"{url}/buildid/{build_id}/debuginfo", timeout=10).close()
+                        break
+                    except (urllib.error.URLError, OSError):
+                        assert server.poll() is None and time.monotonic() < deadline, "debuginfod does not serve"
+                        time.sleep(0.2)
+            yield url
+        finally:
+            server.terminate()
+            server.wait()
+
+
+class Servers(Stripped):
+    def environment(self, url):
+        cache = self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-cache-"))
+        return {"DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": cache}
+
+    def test_have_the_symbols(self):
+        served = self.root("served", {"hidden.debug": self.program.debug})
+        with debuginfod(served, self.program.build_id) as url:
+            outcome = self.traced(INNER, ["-v"], self.environment(url))
+            self.check(outcome)
+            self.assertRegex(outcome.stderr, "(?m)^ringside: hidden: no functions in the page cache, "
+                             rf"\d+ by .symtab of debuginfod's file of build id {self.program.build_id}$", outcome)
+            # A stack alone asks for names, too.
+            pid = self.begin_program()
+            with self.trace(begin(f"syscall::*access*:entry /pid == {pid} && !told/ {{ told = 1; ustack(); }}"), [],
+                            self.environment(url)) as running:
+                running.read_until(lambda text: "hidden`main" in text)
+                outcome = end(running)
+            self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+
+    def test_without_the_file_are_told_with_the_error(self):
+        other = Program("-DOTHER")
+        served = self.root("served", {"hidden.debug": other.debug})
+        missing = f"pid{self.begin_program()}:a.out:inner:entry {{}}"
+        with debuginfod(served, other.build_id) as url, self.trace(missing, [], self.environment(url)) as running:
+            outcome = running.finish()
+        self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
+        self.assertIn("no symbol names a function inner (hidden: no functions in the page cache; "
+                      f"debuginfod has none of build id {self.program.build_id})", outcome.stderr)
+
+    def test_that_fail_are_told_and_tracing_goes_on(self):
+        pid = self.begin_program()
+        program = (f'pid{pid}:a.out:inner:entry {{}} '
+                   f'syscall::*access*:entry /pid == {pid} && !told/ {{ told = 1; ustack(); }}')
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            environment = self.environment(f"http://127.0.0.1:{closed.getsockname()[1]}")
+            with self.trace(begin(program), ["-Z"], environment) as running:
+                running.read_until(lambda text: re.search(r"hidden`0x[0-9a-f]+\n", text))
+                self.go()
+                outcome = end(running)
+        self.assertEqual((outcome.status, outcome.stderr),
+                         (0, "ringside: debuginfod: Connection refused: it is not asked any more; "
+                             "names are those of the guest's memory\n"), outcome)
+
+
 class OnDisk(Case):
     """Files on a disk, of which the guest has no more in memory than its processes have mapped."""
 
     def setUp(self):
         self.program = Program("-DGAP")
-        self.probes = static_program("static_probes.c")
+        # It finds functions of the C library later: its first page stays in memory, which tells its build.
+        self.probes = dynamic_program("static_probes.c", "-Wl,-z,lazy")
         archive = Archive()
         archive.file("bin/hidden", self.program.stripped, 0o755)
         archive.file("bin/static_probes", self.probes, 0o755)

@@ -24,7 +24,8 @@ std::string_view section_of(Source source) {
 
 }  // namespace
 
-FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::string_view path) {
+FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::string_view path,
+                                  HostFiles::Servers servers) {
   FileFunctions found;
   const auto elf = FileElf::read(file);
   if (!elf) {
@@ -45,7 +46,8 @@ FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::s
                                   count == 1 ? "" : "s", section_of(found.source()),
                                   found.is_whole() ? "" : ", which has a part of it");
   }
-  if (host != nullptr && host->any() && !found.has_all()) found.ask_host({file, *elf, path}, *host);
+  if (host != nullptr && host->any() && !found.has_all())
+    found.ask_host({file, *elf, path, servers}, *host);
   return found;
 }
 

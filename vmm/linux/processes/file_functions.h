@@ -38,8 +38,11 @@ class FileFunctions {
   /// None where the file is no ELF file of this architecture, or its headers are not in memory.
   /// `host`: where copies of it are; null: nowhere. `path`: of the file, in the guest.
   static FileFunctions read(const FileBytes& file, HostFiles* host = nullptr,
-                            std::string_view path = {});
+                            std::string_view path = {},
+                            HostFiles::Servers servers = HostFiles::Servers::NotAsked);
 
+  /// Whether it is a whole .symtab, which nothing can add to.
+  bool has_all() const { return table_.source == Source::Symbols && table_.is_whole; }
   Source source() const { return table_.source; }
   /// Whether the table was there to its end.
   bool is_whole() const { return table_.is_whole; }
@@ -74,7 +77,6 @@ class FileFunctions {
   static Table functions_in(FileSymbols symbols, const FileElf& in_guest);
   static Table best_in(const FileBytes& file, const FileElf& elf, const FileElf& in_guest);
   void ask_host(const HostFiles::Wanted& wanted, HostFiles& host);
-  bool has_all() const { return table_.source == Source::Symbols && table_.is_whole; }
 
   std::vector<Text> text_;
   Table table_;

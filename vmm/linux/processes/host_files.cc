@@ -70,8 +70,9 @@ std::size_t HostFile::read(std::uint64_t offset, std::span<std::byte> out) const
 }
 
 Result<std::unique_ptr<HostFiles>> HostFiles::open(Options options) {
-  std::unique_ptr<HostFiles> made(new HostFiles(options.is_verbose));
-  for (std::string& name : options.sysroots) {
+  std::unique_ptr<HostFiles> made(new HostFiles(std::move(options)));
+  if (made->options_.uses_servers) made->servers_ = std::make_unique<Debuginfod>();
+  for (std::string name : made->options_.sysroots) {
     UniqueFd folder(::open(name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!folder) {
       return fail(ErrorCode::NotFound, fmt::format("--sysroot {}: {}", name, std::strerror(errno)));
@@ -121,7 +122,37 @@ std::string HostFiles::visit(const Wanted& wanted, const Visitor& visitor) {
     if (build_id.empty()) continue;
     if (take(open_in(root, debug_path(build_id)), wanted, visitor, report)) return report;
   }
+  const bool asks = wanted.servers == Servers::Asked && servers_ && !wanted.elf.build_id().empty();
+  if (asks) take(ask_servers(wanted), wanted, visitor, report);
   return report;
+}
+
+Result<HostFile> HostFiles::ask_servers(const Wanted& wanted) {
+  const std::string& build_id = wanted.elf.build_id();
+  const std::string name = "debuginfod's file of build id " + hex(build_id);
+  const auto missing =
+      fail(ErrorCode::NotFound, "debuginfod has none of build id " + hex(build_id));
+  if (missing_.contains(build_id)) return missing;
+  const std::size_t last = wanted.path.rfind('/') + 1;  // 0: there is none
+  options_.show(fmt::format(
+      "asking debuginfod for symbols of {}",
+      wanted.path.empty() ? "build id " + hex(build_id) : printable(wanted.path.substr(last))));
+  auto file = servers_->find(build_id);
+  options_.show("");
+  if (!file && file.error().code == ErrorCode::NotFound) {
+    missing_.insert(build_id);
+    return missing;
+  }
+  if (!file) {
+    const std::string why = "debuginfod: " + file.error().message;
+    notice(why + ": it is not asked any more; names are those of the guest's memory");
+    return fail(file.error().code, why);
+  }
+  struct stat about {};
+  if (::fstat(file->get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    return fail(ErrorCode::Io, name + " cannot be read");
+  }
+  return HostFile(std::move(*file), static_cast<std::uint64_t>(about.st_size), name);
 }
 
 bool HostFiles::take(Result<HostFile> file, const Wanted& wanted, const Visitor& visitor,
@@ -153,7 +184,7 @@ bool HostFiles::take(Result<HostFile> file, const Wanted& wanted, const Visitor&
 }
 
 void HostFiles::note_search(std::string_view file, std::string_view searched) {
-  if (is_verbose_) notice(fmt::format("{}: {}", file, searched));
+  if (options_.is_verbose) notice(fmt::format("{}: {}", file, searched));
 }
 
 void HostFiles::notice(std::string text) {

@@ -3,6 +3,7 @@
 // looked for in folders of the user's (--sysroot DIR), as
 //   DIR/usr/bin/x                                   by the file's path in the guest
 //   DIR/usr/lib/debug/.build-id/ab/cdef01.debug     by its build id
+// and then, by the build id, on servers that the user has named (debuginfod.h).
 // A path of the guest's is the guest's choice, and links in DIR may be anybody's: nothing outside
 // of DIR is opened (openat2(2), RESOLVE_IN_ROOT, Linux 5.6), and nothing but regular files. Only
 // the same build is taken: it has the build id that the file has in the guest's memory. A file
@@ -24,6 +25,7 @@
 
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
+#include "vmm/linux/processes/debuginfod.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_elf.h"
 #include "vmm/linux/processes/host_unwind_tables.h"
@@ -50,20 +52,28 @@ class HostFiles {
  public:
   struct Options {
     std::vector<std::string> sysroots{};  // folders, looked in one after the other
+    bool uses_servers = false;            // those that debuginfod.h asks
     bool is_verbose = false;              // take_notices() has where functions were found, too
+    /// Shows what a user waits for; "" when that is over.
+    std::function<void(const std::string&)> show = [](const std::string&) {};
   };
   /// NotFound, for a folder that is not there; Unsupported where the host's kernel cannot keep
   /// links in it.
   static Result<std::unique_ptr<HostFiles>> open(Options options);
 
   /// Whether there is any place to look in.
-  bool any() const { return !roots_.empty(); }
+  bool any() const { return !roots_.empty() || servers_; }
+
+  /// Whether servers are asked, which may take a minute.
+  enum class Servers : std::uint8_t { NotAsked, Asked };
+  bool has_servers() const { return servers_ != nullptr; }
 
   /// A file of the guest.
   struct Wanted {
     const FileBytes& file;  // as the guest has it in memory
     const FileElf& elf;     // of it
     std::string_view path;  // there; empty: not known
+    Servers servers = Servers::NotAsked;
   };
   struct Copy {
     const HostFile& file;
@@ -89,15 +99,18 @@ class HostFiles {
     std::string name;
     UniqueFd folder;
   };
-  explicit HostFiles(bool is_verbose) : is_verbose_(is_verbose) {}
+  explicit HostFiles(Options options) : options_(std::move(options)) {}
   /// The error's message says why there is none.
   static Result<HostFile> open_in(const Root& root, std::string_view path);
+  Result<HostFile> ask_servers(const Wanted& wanted);
   bool take(Result<HostFile> file, const Wanted& wanted, const Visitor& visitor,
             std::string& report);
   void notice(std::string text);
 
-  const bool is_verbose_;
+  const Options options_;
   std::vector<Root> roots_;
+  std::unique_ptr<Debuginfod> servers_;  // null: none are asked
+  std::set<std::string> missing_;        // build ids that no server has
   HostUnwindTables unwind_tables_;
   std::set<std::string> told_;
   std::vector<std::string> notices_;

@@ -17,15 +17,15 @@ namespace {
 
 using fakes::ElfFile, fakes::MemoryFile;
 
-constexpr std::uint64_t kTextAt = 0x1000;
+constexpr std::uint64_t kTextOfX = 0x1000;
 const std::string kBuild("\xab\xcd\xef\x01\x23", 5), kOtherBuild("\xab\xcd\xef\x01\x24", 5);
 
 /// A program with some functions. Stripped, it is what a guest has.
 ElfFile program(const std::string& build_id, unsigned functions = 0) {
-  ElfFile file(kTextAt, 0x1000);
+  ElfFile file(kTextOfX, 0x1000);
   file.build_id = build_id;
   for (unsigned n = 0; n < functions; ++n) {
-    file.add_function("function" + std::to_string(n), kTextAt + std::uint64_t{16} * n, 16);
+    file.add_function("function" + std::to_string(n), kTextOfX + std::uint64_t{16} * n, 16);
   }
   return file;
 }
@@ -70,7 +70,7 @@ TEST_F(HostFilesIn, HaveTheFunctionsThatTheGuestsFileLacks) {
   const FileFunctions found = functions_of(program(kBuild));
   ASSERT_EQ(found.all().size(), 20u);
   EXPECT_TRUE(found.is_whole());
-  EXPECT_EQ(found.at(kTextAt + 0x18)->name, "function1");
+  EXPECT_EQ(found.at(kTextOfX + 0x18)->name, "function1");
   EXPECT_EQ(found.searched(),
             "no functions in the page cache, 20 by .symtab of " + (root() / "usr/bin/x").string());
   EXPECT_TRUE(files().take_notices().empty());
@@ -84,8 +84,8 @@ TEST_F(HostFilesIn, AreAlsoFoundByTheBuildId) {
   exporting.table_type = SHT_DYNSYM;
   const FileFunctions found = functions_of(exporting, "/elsewhere/y (deleted)");
   ASSERT_EQ(found.all().size(), 3u);
-  EXPECT_EQ(found.all()[2].offset, kTextAt + 0x20) << "as the guest's own file has its segments";
-  EXPECT_TRUE(found.is_text(kTextAt));
+  EXPECT_EQ(found.all()[2].offset, kTextOfX + 0x20) << "as the guest's own file has its segments";
+  EXPECT_TRUE(found.is_text(kTextOfX));
   EXPECT_EQ(found.searched(),
             "1 function by .dynsym in the page cache, 3 by .symtab of " + place.string());
 }
@@ -150,9 +150,9 @@ TEST_F(HostFilesIn, WithoutABuildIdSizeAndFirstPageDecide) {
 
 TEST_F(HostFilesIn, WithABuildIdThatIsNotInMemoryNoneIsTaken) {
   ElfFile hidden = program(kBuild, 4);
-  hidden.build_id_at = kTextAt + 0x800;
+  hidden.build_id_at = kTextOfX + 0x800;
   put("usr/bin/x", hidden.encode());
-  hidden.forget_page(kTextAt);
+  hidden.forget_page(kTextOfX);
   hidden.forget_page(0x2000);
   const auto found = FileFunctions::read(MemoryFile(hidden), &files(), "usr/bin/x");
   EXPECT_TRUE(found.all().empty());
@@ -197,7 +197,7 @@ TEST_F(HostFilesIn, HaveTheStaticProbesWhoseNotesAreNotInTheGuestsMemory) {
   ElfFile in_guest = program(kBuild, 1);
   in_guest.data = 0x100;
   ElfFile split = in_guest;
-  split.add_static_probe("sample", "first", "8@%rdi 8@total(%rip)", kTextAt + 0x10, 0x1f00);
+  split.add_static_probe("sample", "first", "8@%rdi 8@total(%rip)", kTextOfX + 0x10, 0x1f00);
   split.add_function("total", 0x1f10, 8, STT_OBJECT);
   split.is_split_off = true;
   put("usr/lib/debug/.build-id/ab/cdef0123.debug", split.encode());
@@ -213,7 +213,7 @@ TEST_F(HostFilesIn, HaveTheStaticProbesWhoseNotesAreNotInTheGuestsMemory) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].name, "first");
   EXPECT_EQ(found[0].arguments, "8@%rdi 8@3840(%rip)") << "0x1f10 - 0x1010";
-  EXPECT_EQ(found[0].offset, kTextAt + 0x10);
+  EXPECT_EQ(found[0].offset, kTextOfX + 0x10);
   EXPECT_EQ(found[0].semaphore, 0x1f00u);
   put("usr/lib/debug/.build-id/ab/cdef0123.debug", program(kOtherBuild).encode());
   EXPECT_TRUE(probes().empty());
@@ -227,7 +227,7 @@ TEST_F(HostFilesIn, ABentFileDoesNoHarm) {
     bent.resize(whole.size() - random() % 200);
     for (unsigned n = 0; n < 1 + round % 8; ++n) {
       const std::uint64_t at = random() % (bent.size() - 0x1000);
-      bent[at < kTextAt ? at % 0x400 : at + 0x1000] = static_cast<std::byte>(random());
+      bent[at < kTextOfX ? at % 0x400 : at + 0x1000] = static_cast<std::byte>(random());
     }
     put("usr/bin/x", bent);
     const FileFunctions functions = functions_of(program(kBuild));

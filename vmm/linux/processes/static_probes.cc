@@ -172,10 +172,11 @@ NotedProbes noted_probes(const FileBytes& file, const FileElf& elf, const FileEl
 }  // namespace
 
 std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf,
-                                            HostFiles* host, std::string_view path) {
+                                            HostFiles* host, std::string_view path,
+                                            HostFiles::Servers servers) {
   NotedProbes found = noted_probes(file, elf, elf);
   if (found.is_whole || host == nullptr || !host->any()) return std::move(found.probes);
-  (void)host->visit({file, elf, path}, [&](const HostFiles::Copy& copy) {
+  (void)host->visit({file, elf, path, servers}, [&](const HostFiles::Copy& copy) {
     NotedProbes more = noted_probes(copy.file, copy.elf, elf);
     if (more.is_whole || more.probes.size() > found.probes.size()) found = std::move(more);
     return found.is_whole;

@@ -31,8 +31,9 @@ struct StaticProbe {
 };
 
 /// In the order of their notes. As many as have their notes in memory or on the host. `host`,
-/// `path`: as FileFunctions::read() has them.
-std::vector<StaticProbe> read_static_probes(const FileBytes& file, const FileElf& elf,
-                                            HostFiles* host = nullptr, std::string_view path = {});
+/// `path`, `servers`: as FileFunctions::read() has them.
+std::vector<StaticProbe> read_static_probes(
+    const FileBytes& file, const FileElf& elf, HostFiles* host = nullptr,
+    std::string_view path = {}, HostFiles::Servers servers = HostFiles::Servers::NotAsked);
 
 }  // namespace ringside::guest_linux

@@ -74,9 +74,23 @@ std::unique_ptr<UserNames> UserNames::create(const vmm::GuestMemory& memory, Ker
       if (!pages || pages->identity() != content) return FileFunctions();
       if (host == nullptr) return FileFunctions::read(*pages);
       auto found = FileFunctions::read(*pages, host, file_path(reader, *layout, paths, file));
-      host->note_search(file_name(reader, *layout, file), found.searched());
+      // Fonts, archives and the like have none, which nobody asks about.
+      if (FileElf::read(*pages)) {
+        host->note_search(file_name(reader, *layout, file), found.searched());
+      }
       return found;
     };
+    if (host != nullptr && host->has_servers()) {
+      access.fetch = [&memory, &kernel, cache, host](const FileIdentity& content,
+                                                     std::string_view name) {
+        const vmm::PageTableReader reader(memory, kernel.table_in(memory));
+        const auto pages = FilePages::of_inode(memory, reader, *cache, GuestVirt(content.inode));
+        if (!pages || pages->identity() != content) return FileFunctions();
+        auto found = FileFunctions::read(*pages, host, name, HostFiles::Servers::Asked);
+        host->note_search(name, found.searched());
+        return found;
+      };
+    }
   }
   access.map_of_code = map_of_code_reader(memory, kernel);
   return std::make_unique<UserNames>(std::move(access), *layout, init_task->address, kFresh,
@@ -96,7 +110,8 @@ std::string UserNames::describe(std::uint64_t pid, GuestVirt address) {
     module = find(pid, address);
   }
   if (module == nullptr) return describe_made_code(pid, address);
-  const auto found = symbol_at(*module, address);
+  auto found = symbol_at(*module, address);
+  if (!found && fetch(*module)) found = symbol_at(*module, address);
   if (!found) return fmt::format("{}`0x{:x}", module->name, address.raw());
   const std::string name =
       form_ == Form::Demangled ? demangle(found->name) : std::string(found->name);
@@ -111,6 +126,19 @@ std::string UserNames::describe_made_code(std::uint64_t pid, GuestVirt address) 
   if (!found) return fmt::format("0x{:x}", address.raw());
   const std::string offset = found->offset == 0 ? "" : fmt::format("+0x{:x}", found->offset);
   return fmt::format("perf-{}.map`{}{}", known->second.code.process, found->name, offset);
+}
+
+/// Whether more is known of it now.
+bool UserNames::fetch(const Module& module) {
+  if (!access_.fetch || !module.content || module.functions == nullptr) return false;
+  if (module.functions->has_all() || table_bytes_ > most_bytes_) return false;
+  if (!fetched_.insert(*module.content).second) return false;
+  FileFunctions found = access_.fetch(*module.content, module.name);
+  FileFunctions& known = files_[*module.content];
+  if (found.all().size() <= known.all().size()) return false;
+  table_bytes_ += found.bytes() - known.bytes();
+  known = std::move(found);
+  return true;
 }
 
 std::optional<DynamicSymbols::Found> UserNames::symbol_at(const Module& module, GuestVirt address) {
@@ -157,6 +185,7 @@ void UserNames::look_at(std::uint64_t pid) {
     processes_.clear();
     tables_.clear();
     files_.clear();
+    fetched_.clear();
     table_bytes_ = 0;
   }
   const auto memory = find_process(*access_.kernel(), layout_, init_task_, pid);

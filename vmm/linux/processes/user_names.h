@@ -13,7 +13,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -48,6 +50,9 @@ class UserNames {
     std::function<FileFunctions(GuestVirt file, const FileIdentity& content)> functions{};
     /// Of a process: reads what is new in its map. Null: there are none.
     std::function<void(const ProcessAddressSpace& process, MapOfCode& map)> map_of_code{};
+    /// The same by servers, which may take a minute: asked once of a file in which an address has
+    /// no name. `name`: of the file. Null: there are none.
+    std::function<FileFunctions(const FileIdentity& content, std::string_view name)> fetch{};
   };
   enum class Form : std::uint8_t { AsInFile, Demangled };
   using Clock = std::chrono::steady_clock;
@@ -106,6 +111,7 @@ class UserNames {
   const DynamicSymbols* symbols_of(const GuestReader& process, const UserElf& elf,
                                    std::size_t& budget);
   const FileFunctions* functions_of(const Module& module, std::size_t& budget);
+  bool fetch(const Module& module);
   static std::optional<DynamicSymbols::Found> symbol_at(const Module& module, GuestVirt address);
   Process& process(std::uint64_t pid);
   std::string describe_made_code(std::uint64_t pid, GuestVirt address) const;
@@ -120,6 +126,7 @@ class UserNames {
   std::unordered_map<std::uint64_t, Process> processes_;
   std::map<std::string, DynamicSymbols> tables_;  // by an image's first page
   std::map<FileIdentity, FileFunctions> files_;
+  std::set<FileIdentity> fetched_;
   std::size_t table_bytes_ = 0;  // of both
 };
 

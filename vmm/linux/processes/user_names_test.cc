@@ -97,6 +97,45 @@ TEST_F(UserNamesOf, FunctionsAreThoseOfTheFileWhereItIsInMemory) {
   EXPECT_EQ(named(Form::AsInFile, 0x100), "lib.so`read") << "by the process's own memory";
 }
 
+TEST_F(UserNamesOf, ServersAreAskedOnceOfAFileInWhichAnAddressHasNoName) {
+  fakes::ElfFile stripped(0x1000, 0x1000), whole(0x1000, 0x1000), empty(0x1000, 0x1000);
+  stripped.table_type = SHT_DYNSYM;
+  stripped.add_function("exported", 0x1010, 0x10);
+  whole.add_function("exported", 0x1010, 0x10);
+  whole.add_function("hidden", 0x1040, 0x10);
+  unsigned fetches = 0;
+  const auto names = [&](const fakes::ElfFile& in_guest, const fakes::ElfFile& served) {
+    UserNames::Access by = access();
+    by.identity = [](GuestVirt) { return FileIdentity{.inode = 1}; };
+    by.functions = [&](GuestVirt, const FileIdentity&) { return in_guest.functions(); };
+    by.fetch = [&](const FileIdentity& content, std::string_view name) {
+      EXPECT_EQ(content.inode, 1u);
+      EXPECT_EQ(name, "lib.so");
+      ++fetches;
+      return served.functions();
+    };
+    return UserNames(std::move(by), fakes::process_layout(), GuestVirt(fakes::kInitTask), {},
+                     1 << 20);
+  };
+  UserNames user = names(stripped, whole);
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x1018)), "lib.so`exported+0x8");
+  EXPECT_EQ(fetches, 0u) << "it has a name";
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x1044)), "lib.so`hidden+0x4");
+  EXPECT_EQ(user.describe(7, GuestVirt(kLibrary + 0x1080)), "lib.so`0x7f0000001080");
+  EXPECT_EQ(fetches, 1u);
+
+  UserNames in_vain = names(stripped, empty);
+  for (unsigned n = 0; n < 2; ++n) {
+    EXPECT_EQ(in_vain.describe(7, GuestVirt(kLibrary + 0x1044)), "lib.so`0x7f0000001044");
+  }
+  EXPECT_EQ(fetches, 2u);
+  EXPECT_EQ(in_vain.describe(7, GuestVirt(kLibrary + 0x1018)), "lib.so`exported+0x8");
+
+  UserNames all = names(whole, whole);
+  EXPECT_EQ(all.describe(7, GuestVirt(kLibrary + 0x1080)), "lib.so`0x7f0000001080");
+  EXPECT_EQ(fetches, 2u) << "the guest has the whole .symtab";
+}
+
 TEST_F(UserNamesOf, AddressesAreNamedAsFarAsTheyAreKnown) {
   UserNames user = names();
 
