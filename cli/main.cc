@@ -15,6 +15,7 @@
 
 #include "cli/draw.h"
 #include "cli/examples.h"
+#include "cli/look/look.h"
 #include "cli/messages/messages.h"
 #include "cli/options/option_pages.h"
 #include "cli/options/options.h"
@@ -117,5 +118,6 @@ int main(int argc, char** argv) {
   if (line->task == Task::Draw) return cli::run_draw(*line);
   if (line->task == Task::Why) return cli::run_why(*line);
   if (line->task == Task::Plockstat) return cli::run_plockstat(std::move(*line));
+  if (line->task == Task::Look) return cli::run_look(*line);
   return cli::run_session(std::move(*line));
 }

@@ -157,6 +157,7 @@ class Installing(unittest.TestCase):
         self.assertEqual(self.complete("--attach", "we"), ["web1"])
         self.assertEqual(self.complete("--attach", "qmp:/run/w"), ["/run/web2.sock"])
         self.assertEqual(self.complete("why", "w"), ["web1"])
+        self.assertEqual(self.complete("ps", "w"), ["web1"])
         self.assertEqual(self.complete("clean", "web1", "q"), ["qmp:/run/web2.sock"])
         self.assertEqual(self.complete("examples", "o"), ["opens"])
         self.assertEqual(self.complete("exa"), ["examples"])

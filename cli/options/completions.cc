@@ -86,6 +86,14 @@ std::string completed_commands() {
   return joined(words);
 }
 
+std::string commands_with_targets() {
+  std::vector<std::string> words;
+  for (const CommandRow& row : command_rows()) {
+    if (row.value.find("TARGET") != View::npos) words.emplace_back(row.name);
+  }
+  return fmt::format("{}", fmt::join(words, " | "));
+}
+
 std::string completed_x_names(bool with_value, View after) {
   std::vector<std::string> words;
   for (const OptionRow& row : option_rows()) {

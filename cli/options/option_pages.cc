@@ -239,7 +239,7 @@ std::string names_of_refused() {
 // Templates
 
 std::optional<std::string> part(View key) {
-  const std::array<std::pair<View, std::function<std::string()>>, 20> parts{{
+  const std::array<std::pair<View, std::function<std::string()>>, 21> parts{{
       {"SYNOPSIS", synopsis_of_commands},
       {"COMMANDS", page_of_commands},
       {"PROGRAMS", [] { return page_of(Group::Programs); }},
@@ -261,6 +261,7 @@ std::optional<std::string> part(View key) {
       {"X_REFUSED", names_of_refused},
       {"FLAGS", completed_flags},
       {"COMMAND_NAMES", completed_commands},
+      {"TARGET_COMMANDS", commands_with_targets},
       {"X_FLAGS", [] { return completed_x_names(false, ""); }},
       {"X_VALUES", [] { return completed_x_names(true, ""); }},
       {"X_VALUES_WITH_SIGN", [] { return completed_x_names(true, "="); }},

@@ -14,6 +14,7 @@
 
 #include "cli/messages/messages.h"
 #include "cli/options/line_options.h"
+#include "cli/options/look_options.h"
 #include "cli/options/machine_list.h"
 #include "vmm/base/numbers.h"
 #include "vmm/base/similar_name.h"
@@ -224,6 +225,12 @@ Result<void> check_plockstat(const CommandLine& line) {
               "plockstat: name a machine and a process of its guest: plockstat TARGET PID");
 }
 
+template <LookOptions::List kList>
+Result<std::size_t> begin_look(CommandLine& line, const Words& words) {
+  TRY(parse_look(line, kList, words));
+  return words.size() - 1;
+}
+
 template <CommandLine::Task kTask>
 Result<std::size_t> begin_task(CommandLine& line, const Words&) {
   line.task = kTask;
@@ -278,6 +285,7 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
   if (line.task == Task::Version || line.task == Task::ProgramVersion || line.task == Task::Help) {
     return {};
   }
+  if (line.task == Task::Look) return {};  // parse_look() has
   if (line.task == Task::Why) return check_why(line);
   if (line.task == Task::Stats) return check_stats(line);
   if (line.task == Task::Draw) return check_draw(line);

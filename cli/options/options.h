@@ -2,6 +2,7 @@
 // Does not: open files, look for images, or start anything.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,21 @@ struct PlockstatOptions {
   unsigned seconds = 0;  // 0: to the process's end
 };
 
+/// One of the commands that list what a guest has, and its own options.
+struct LookOptions {
+  enum class List : std::uint8_t { Processes, Log, Modules, Mounts, Files, Sockets, Top };
+  enum class Key : std::uint8_t { Cpu, Memory, Time, Pid };
+  List list = List::Processes;
+  bool threads = false;                      // ps -T, top -T: a row for each
+  bool follow = false;                       // dmesg -w
+  std::uint8_t levels = 0xff;                // dmesg -l: a bit for each, 0 (emerg) to 7 (debug)
+  std::optional<std::int64_t> process;       // lsof -p
+  bool batch = false;                        // top -b: rounds one after the other, no screen
+  std::optional<unsigned> rounds;            // top -n
+  std::chrono::milliseconds interval{3000};  // top -d
+  Key key = Key::Cpu;                        // top -s
+};
+
 struct CommandLine {
   enum class Task : std::uint8_t {
     Trace,
@@ -67,6 +83,7 @@ struct CommandLine {
     ListVms,         // `vms`
     Clean,           // `clean`: take out what a ringside that was killed has left
     Why,             // `why`: a health report
+    Look,            // `ps`, `dmesg`...: `look` says which
     Examples,        // `examples`: the scripts that come with the program
     Stats,           // `stats`: the figures of traces that run
     Plockstat,       // `plockstat`: the locks of a process
@@ -77,8 +94,9 @@ struct CommandLine {
   };
   Task task = Task::Trace;
   std::vector<ProgramSource> programs;
-  std::string dof_file;                // `run`: the program, compiled before
-  std::string example;                 // `examples`: the script to show; empty: a list
+  std::string dof_file;  // `run`: the program, compiled before
+  std::string example;   // `examples`: the script to show; empty: a list
+  LookOptions look;
   PlockstatOptions plockstat;          // `plockstat`
   std::string before_file;             // `draw --before`: output to compare with
   std::string core_file;               // --core: a saved guest

@@ -72,6 +72,57 @@ TEST(CommandLine, PlockstatTakesAMachineAndAProcess) {
   EXPECT_FALSE(parse({"plockstat", "--core", "file", "-p", "1"}));
 }
 
+TEST(CommandLine, ListsOfGuestsHaveLettersOfTheirOwn) {
+  using List = LookOptions::List;
+  const auto threads = parse({"ps", "-T", "web1", "pid:12", "-O", "jsonl"});
+  ASSERT_TRUE(threads) << threads.error().message;
+  EXPECT_EQ(threads->task, Task::Look);
+  EXPECT_EQ(threads->look.list, List::Processes);
+  EXPECT_TRUE(threads->look.threads);
+  EXPECT_EQ(threads->arguments, (std::vector<std::string>{"web1", "pid:12"}));
+  EXPECT_EQ(threads->settings.format, OutputFormat::JsonLines);
+  const auto log = parse({"dmesg", "-wl", "err,warn", "web1"});
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_TRUE(log->look.follow);
+  EXPECT_FALSE(log->settings.destructive) << "not the -w of a trace";
+  EXPECT_EQ(log->look.levels, 1U << 3 | 1U << 4);
+  const auto files = parse({"lsof", "-p", "7", "--core", "file", "-x", "rawtext"});
+  ASSERT_TRUE(files) << files.error().message;
+  EXPECT_EQ(files->look.process, 7);
+  EXPECT_EQ(files->core_file, "file");
+  EXPECT_TRUE(files->settings.raw_text);
+  const auto top = parse({"top", "-b", "-n", "3", "-d", "0.5", "-s", "mem"});
+  ASSERT_TRUE(top) << top.error().message;
+  EXPECT_EQ(top->look.rounds, 3u);
+  EXPECT_EQ(top->look.interval, std::chrono::milliseconds(500));
+  EXPECT_EQ(top->look.key, LookOptions::Key::Memory);
+  EXPECT_EQ(parse({"ps", "-O", "web1"})->settings.format, OutputFormat::Json);
+  EXPECT_EQ(parse({"ps", "-O"})->settings.format, OutputFormat::Json);
+}
+
+TEST(CommandLine, ListsOfGuestsRefuseWhatIsNotTheirs) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{"ps", "-w"}, "ps: no such option -w; 'ringside help' lists those of each command"},
+      {{"ps", "--image", "x"}, "ps: no such option; 'ringside help' lists those of each command"},
+      {{"lsof", "-p"}, "lsof: an option lacks its argument"},
+      {{"lsof", "-p", "no"}, "lsof: invalid pid: no"},
+      {{"ps", "--core", "file", "web1"}, "ps: name machines or --core, not both"},
+      {{"dmesg", "-w", "--core", "file"},
+       "dmesg: a saved guest does not run, so there is nothing to follow"},
+      {{"top", "--core", "file"},
+       "top: a saved guest does not run, so there is nothing to follow; ps --core lists its "
+       "processes"},
+      {{"dmesg", "-w", "-O", "json"},
+       "dmesg: json is one document; -O jsonl writes one after the other"},
+      {{"modules", "-O", "xml"}, "modules: it is printed as text, json or jsonl"},
+      {{"top", "-d", "0"}, "top: -d 0: it takes seconds, 0.1 or more"},
+      {{"top", "-s", "x"}, "top: -s x: it sorts by one of cpu, mem, time and pid"},
+      {{"dmesg", "-l", "bad"},
+       "dmesg: no level \"bad\": there are emerg, alert, crit, err, warn, notice, info, debug"},
+  };
+  for (const auto& [words, message] : refused) EXPECT_EQ(parse(words).error().message, message);
+}
+
 TEST(CommandLine, ASavedGuestStandsAlone) {
   EXPECT_TRUE(parse({"--core", "file", "-n", "BEGIN"}));
 
@@ -162,10 +213,8 @@ TEST(CommandLine, OneLineForEachMistake) {
       {{"--imgae=x", "-n", "BEGIN"}, "illegal option --imgae=x; did you mean --image?"},
       {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
       {{"man", "-v"},
-       "no such command: man; there are vms why stats plockstat draw clean examples compile run "
-       "help; "
-       "a program "
-       "begins with -n or -s"},
+       "no such command: man; there are vms ps dmesg modules mounts netstat lsof top why stats "
+       "plockstat draw clean examples compile run help; a program begins with -n or -s"},
       {{"-O", "json", "vms"},
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},
       {{"-n", "BEGIN", "-O", "yaml"},

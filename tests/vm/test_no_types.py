@@ -4,6 +4,7 @@ It boots with them, by a bzImage and with KASLR; then the header of its BTF is z
 whoever attaches finds none. Truth is the workload's own word. All of it happens in one guest.
 """
 
+import subprocess
 import unittest
 
 import guest
@@ -79,6 +80,12 @@ class NoTypes(unittest.TestCase):
             self.assertRegex(text, r"Linux 6\.12")
             self.assertGreater(len(tree["log"]), 0, text)
             self.assertRegex("\n".join(tree["not_known"]), r"carries no types .*--types")
+        with self.subTest("lists"):
+            done = {command: subprocess.run([ringside.binary(), command, f"qmp:{self.machine.path}"], text=True,
+                                            capture_output=True, timeout=ringside.TIMEOUT, check=False)
+                    for command in ("dmesg", "ps")}
+            self.assertIn("Linux version 6.12", done["dmesg"].stdout)
+            self.assertRegex(done["ps"].stderr, r"processes: the types of this kernel are not known .*--types$")
         with self.subTest("another build's"):
             self.assertRegex(self.refusal("BEGIN { exit(0); }", "--types", self.kernel(self.other)),
                              r"another build .* its build id is [0-9a-f]+, and the guest's [0-9a-f]+")

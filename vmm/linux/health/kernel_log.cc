@@ -16,6 +16,11 @@ constexpr std::uint64_t kLostText = 1;  // FAILED_LPOS: there was no room for it
 constexpr std::uint64_t kIdMask = ~std::uint64_t{0} >> 2;
 enum DescriptorState : std::uint8_t { Reserved, Committed, Finalized, Reusable };
 
+/// Whether a record is there, which a task may still add to.
+bool has_record(std::optional<std::uint64_t> state) {
+  return state && (*state == Committed || *state == Finalized);
+}
+
 }  // namespace
 
 Result<KernelLog> KernelLog::open(const KernelView& view) {
@@ -99,7 +104,7 @@ KernelLog::Found KernelLog::read(std::uint64_t id, LogRecord& record) const {
   const GuestVirt at = descriptors_.wrapping_add(index * descriptor_bytes_);
   const auto before = state_of(at, id);
   if (before == Reserved) return Found::Reserved;
-  if (before != Committed && before != Finalized) return Found::None;
+  if (!has_record(before)) return Found::None;
   std::array<std::byte, kMostStruct> descriptor, info;
   const auto its_descriptor = std::span(descriptor).first(descriptor_bytes_);
   const auto its_info = std::span(info).first(info_bytes_);
@@ -110,8 +115,7 @@ KernelLog::Found KernelLog::read(std::uint64_t id, LogRecord& record) const {
   const auto time = value_in(its_info, time_), length = value_in(its_info, length_);
   if (!time || !length) return Found::None;
   auto words = text(its_descriptor, id, *length);
-  const auto after = state_of(at, id);
-  if (!words || (after != Committed && after != Finalized)) return Found::None;
+  if (!words || !has_record(state_of(at, id))) return Found::None;
   record = {id,
             value_in(its_info, sequence_).value_or(0),
             *time,

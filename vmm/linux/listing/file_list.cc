@@ -251,6 +251,7 @@ Listing<FileRow> FileReader::take() {
     found_.notes.emplace_back(
         "some files are left out: what a process has open changed meanwhile, or cannot be read");
   }
+  if (paths_.was_cut()) found_.notes.emplace_back("some paths are left out: they are too long");
   if (is_cut_) found_.notes.emplace_back("some files are left out: there are too many");
   return std::move(found_);
 }

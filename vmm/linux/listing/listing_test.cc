@@ -435,6 +435,121 @@ TEST_F(Lists, ModulesWithTheirUsersAndOneThatIsBeingMade) {
   EXPECT_EQ(found->rows[1].state, "loading");
 }
 
+/// A table of UDP sockets with one bucket, and one socket in it.
+class Sockets : public Lists {
+ protected:
+  Sockets() {
+    kernel_.structure("list_head", 16,
+                      {{"next", "unsigned long", 0}, {"prev", "unsigned long", 8}});
+    kernel_.structure("hlist_node", 16,
+                      {{"next", "unsigned long", 0}, {"pprev", "unsigned long", 8}});
+    kernel_.structure("hlist_head", 8, {{"first", "unsigned long", 0}});
+    kernel_.structure("atomic_t", 4, {{"counter", "int", 0}});
+    kernel_.structure("kuid_t", 4, {{"val", "unsigned int", 0}});
+    kernel_.structure("sock_common", 64,
+                      {{"skc_daddr", "unsigned int", 0},
+                       {"skc_rcv_saddr", "unsigned int", 4},
+                       {"skc_dport", "unsigned short", 8},
+                       {"skc_num", "unsigned short", 10},
+                       {"skc_family", "unsigned short", 12},
+                       {"skc_state", "unsigned char", 14},
+                       {"skc_node", "hlist_node", 16},
+                       {"skc_nulls_node", "hlist_node", 16}});
+    kernel_.structure("sock", 128,
+                      {{"sk_protocol", "unsigned short", 64},
+                       {"sk_type", "unsigned short", 66},
+                       {"sk_uid", "kuid_t", 68},
+                       {"sk_socket", "unsigned long", 72},
+                       {"sk_rmem_alloc", "atomic_t", 80},
+                       {"sk_wmem_alloc", "atomic_t", 84}});
+    kernel_.structure("inode", 8, {{"i_ino", "unsigned long", 0}});
+    kernel_.structure("socket_alloc", 24, {{"vfs_inode", "inode", 16}});
+    kernel_.structure("net", 16, {{"list", "list_head", 0}});
+    kernel_.structure("inet_hashinfo", 32,
+                      {{"ehash", "unsigned long", 0},
+                       {"ehash_mask", "unsigned int", 8},
+                       {"lhash2_mask", "unsigned int", 12},
+                       {"lhash2", "unsigned long", 16}});
+    kernel_.structure("inet_ehash_bucket", 8, {{"chain", "hlist_head", 0}});
+    kernel_.structure("inet_listen_hashbucket", 16, {{"nulls_head", "hlist_head", 8}});
+    kernel_.structure("udp_hslot", 16, {{"head", "hlist_head", 0}});
+    kernel_.structure("udp_table", 16, {{"hash", "unsigned long", 0}, {"mask", "unsigned int", 8}});
+    kernel_.symbol("init_net", kData);
+    kernel_.symbol("net_namespace_list", kNets);
+    kernel_.symbol("tcp_hashinfo", kTcp);
+    kernel_.symbol("udp_table", kUdp);
+    kernel_.symbol("unix_socket_table", kUnix);
+    kernel_.seal();
+    ring({kNets});
+    zero(kTcp, 32);
+    guest_.put(kTcp, kBuckets);
+    guest_.put(kTcp + 16, kBuckets);
+    zero(kBuckets, 16);
+    guest_.put(kUdp, kSlot);
+    guest_.put(kUdp + 8, std::uint32_t{0});
+    zero(kSlot, 16);
+    zero(kUnix, 512 * 8);
+    zero(kSocket, 128);
+    guest_.put(kSocket + 4, std::uint32_t{0x0100'007f});
+    guest_.put(kSocket + 8, std::uint16_t{0x3500});
+    guest_.put(kSocket + 10, std::uint16_t{7});
+    guest_.put(kSocket + 12, std::uint16_t{2});
+    guest_.put(kSocket + 14, std::uint8_t{7});
+    guest_.put(kSocket + 64, std::uint16_t{17});
+    guest_.put(kSocket + 68, std::uint32_t{33});
+    guest_.put(kSocket + 80, std::uint32_t{100});
+    guest_.put(kSocket + 84, std::uint32_t{1});
+    guest_.put(kSlot, kSocket + 16);
+  }
+  Listing<SocketRow> sockets() {
+    const KernelView view = this->view();
+    const auto found = list_sockets(listed(view));
+    EXPECT_TRUE(found.has_value()) << found.error().message;
+    return found ? *found : Listing<SocketRow>{};
+  }
+  static constexpr std::uint64_t kNets = kHeap, kTcp = kHeap + 0x100, kBuckets = kHeap + 0x200,
+                                 kUdp = kHeap + 0x300, kSlot = kHeap + 0x400,
+                                 kUnix = kHeap + 0x1000, kSocket = kHeap + 0x3000;
+};
+
+TEST_F(Sockets, ASocketIsAsTheKernelHasIt) {
+  const auto found = sockets();
+
+  EXPECT_TRUE(found.notes.empty());
+  ASSERT_EQ(found.rows.size(), 1u);
+  const SocketRow& udp = found.rows[0];
+  EXPECT_EQ(udp.protocol, "udp");
+  EXPECT_EQ(udp.state, "");
+  EXPECT_EQ(udp.local.port, 7);
+  EXPECT_EQ(udp.local.bytes[0], 127);
+  EXPECT_EQ(udp.remote.port, 0x35);
+  EXPECT_EQ(udp.receive_queue, 100u);
+  EXPECT_EQ(udp.send_queue, 0u);
+  EXPECT_EQ(udp.uid, 33u);
+}
+
+TEST_F(Sockets, AChainThatLeadsBackShowsASocketOnce) {
+  guest_.put(kSocket + 16, kSocket + 16);
+
+  const auto found = sockets();
+
+  EXPECT_EQ(found.rows.size(), 1u);
+  EXPECT_EQ(found.notes,
+            std::vector<std::string>{"the table of UDP sockets is cut: it does not end"});
+}
+
+TEST_F(Sockets, ATableOfMoreBucketsThanThereAreIsNotRead) {
+  guest_.put(kTcp + 8, std::uint32_t{0xffff'ffff});
+  guest_.put(kUdp + 8, std::uint32_t{0xff'ffff});
+
+  const auto found = sockets();
+
+  EXPECT_TRUE(found.rows.empty());
+  EXPECT_EQ(found.notes,
+            (std::vector<std::string>{"the table of TCP sockets is cut: a link leads nowhere",
+                                      "the table of UDP sockets is cut: a link leads nowhere"}));
+}
+
 /// Dentries and mounts.
 class PathsOf : public Lists {
  protected:

@@ -161,6 +161,7 @@ void MountReader::read_mounts(GuestVirt space) {
   const auto note =
       cut_note("the list of mounts", end == ListEnd::Stopped ? ListEnd::Unreadable : end);
   if (note) found_.notes.push_back(*note);
+  if (paths_.was_cut()) found_.notes.emplace_back("mounts are left out: their paths are too long");
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ std::optional<std::string> Paths::walk(const FilePlace& place, const FilePlace* 
   std::string path;
   FilePlace at = place;
   auto mount = mount_.copy(mount_of(at.mount));
-  for (std::size_t steps = 0; mount && steps < kMostSteps; ++steps) {
+  for (std::size_t steps = 0; mount && steps < kMostSteps && steps_left_ != 0; ++steps) {
+    --steps_left_;
     if (root != nullptr && at == *root) return path.empty() ? "/" : path;
     if (mount->pointer(mount_root_) == at.dentry) {
       const auto above = mount->pointer(mount_parent_), point = mount->pointer(mount_point_);

@@ -33,6 +33,9 @@ class Paths {
   /// Whether it is in no tree: its own parent, and not the root of its mount.
   bool is_loose(const FilePlace& place) const;
 
+  /// Whether paths are missing because all together had too many parts.
+  bool was_cut() const { return steps_left_ == 0; }
+
   /// struct mount of a struct vfsmount.
   GuestVirt mount_of(GuestVirt vfsmount) const { return vfsmount.wrapping_sub(in_mount_.offset); }
   GuestVirt vfsmount_of(GuestVirt mount) const { return mount.wrapping_add(in_mount_.offset); }
@@ -42,6 +45,9 @@ class Paths {
   std::string names(const StructCopy& dentry) const;
 
   const KernelView* view_;
+  /// Dentries and mounts of all paths together: a hostile guest could let each of many files have
+  /// the same endless path.
+  mutable std::size_t steps_left_ = 1 << 24;
   Shape dentry_, mount_;
   Field parent_, name_, length_, hashed_, in_mount_, mount_root_, mount_parent_, mount_point_;
 };

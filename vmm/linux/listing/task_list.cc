@@ -13,6 +13,7 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostTasks = 1 << 18;
+constexpr std::size_t kRssKinds = 4;        // NR_MM_COUNTERS
 constexpr std::size_t kMostCommand = 4096;  // bytes of a command line
 constexpr std::size_t kMostGroupDepth = 64, kMostGroupName = 256;
 
@@ -39,8 +40,8 @@ class TaskReader {
   void add_process(GuestVirt leader, TaskDetail detail);
   TaskRow row(const StructCopy& task) const;
   void complete(TaskRow& row, const StructCopy& task);
-  std::optional<std::uint64_t> resident(GuestVirt mm) const;
-  std::int64_t pages(GuestVirt mm, std::int64_t kind) const;
+  std::optional<std::uint64_t> resident(GuestVirt mm);
+  std::int64_t pages(const StructCopy& mm, std::int64_t kind);
   std::string command(GuestVirt mm);
   std::string process_bytes(GuestVirt table, std::uint64_t from, std::uint64_t size) const;
   std::optional<std::string> control_group(GuestVirt set);
@@ -62,6 +63,7 @@ class TaskReader {
   std::uint32_t subsystem_count_;
 
   std::optional<std::uint64_t> now_;
+  std::size_t parts_left_ = 1 << 24;  // per-CPU counters of all processes together
   Walk walk_;
   Listing<TaskRow> found_;
   TextBudget texts_;
@@ -105,13 +107,14 @@ TaskReader::TaskReader(const ListedGuest& guest, Wanted& wanted)
   arg_end_ = mm_.want("arg_end");
   env_end_ = mm_.want("env_end");
   pgd_ = mm_.want("pgd");
-  rss_atomic_ = view_.field("mm_struct", "rss_stat.count");
-  rss_percpu_ = view_.field("mm_struct", "rss_stat");
+  rss_atomic_ = mm_.want({"rss_stat.count"}, kRssKinds * 8);
+  rss_percpu_ = mm_.want({"rss_stat"}, kRssKinds * view_.size_of("percpu_counter"));
   percpu_count_ = view_.field("percpu_counter", "count");
   percpu_counters_ = view_.field("percpu_counter", "counters");
   counter_size_ = view_.size_of("percpu_counter");
   for (const std::string_view name : {"MM_FILEPAGES", "MM_ANONPAGES", "MM_SHMEMPAGES"}) {
-    if (const auto kind = view_.enumerator(name)) rss_kinds_.push_back(*kind);
+    const auto kind = view_.enumerator(name);
+    if (kind && *kind >= 0 && *kind < std::int64_t{kRssKinds}) rss_kinds_.push_back(*kind);
   }
   default_group_ = view_.field("css_set", "dfl_cgrp");
   subsystems_ = view_.field("css_set", "subsys");
@@ -122,31 +125,37 @@ TaskReader::TaskReader(const ListedGuest& guest, Wanted& wanted)
   node_parent_ = view_.field("kernfs_node", {"parent", "__parent"});
 }
 
-std::int64_t TaskReader::pages(GuestVirt mm, std::int64_t kind) const {
-  const auto index = static_cast<std::uint64_t>(kind);
+std::int64_t TaskReader::pages(const StructCopy& mm, std::int64_t kind) {
+  const auto of_kind = [&](const std::optional<Field>& member, const std::optional<Field>& field,
+                           std::uint64_t size) {
+    Field found = *field;
+    found.offset +=
+        member->offset + static_cast<std::uint32_t>(static_cast<std::uint64_t>(kind) * size);
+    return found;
+  };
   if (rss_atomic_) {
-    const GuestVirt at = mm.wrapping_add(rss_atomic_->offset).wrapping_add(index * 8);
-    return view_.load<std::int64_t>(at).value_or(0);
+    return static_cast<std::int64_t>(mm.number(of_kind(rss_atomic_, Field{.bytes = 8}, 8)));
   }
-  const GuestVirt counter =
-      mm.wrapping_add(rss_percpu_->offset).wrapping_add(index * counter_size_);
-  std::uint64_t sum = view_.value(counter, percpu_count_).value_or(0);
-  const auto parts = view_.pointer(counter, percpu_counters_);
+  std::uint64_t sum = mm.number(of_kind(rss_percpu_, percpu_count_, counter_size_));
+  const auto parts = mm.pointer(of_kind(rss_percpu_, percpu_counters_, counter_size_));
   if (!parts) return static_cast<std::int64_t>(sum);
   for (const std::uint64_t base : view_.kernel().percpu_bases()) {
+    if (parts_left_ == 0) break;
+    --parts_left_;
     const auto part = view_.load<std::int32_t>(parts->wrapping_add(base));
     sum += static_cast<std::uint64_t>(std::int64_t{part.value_or(0)});
   }
   return static_cast<std::int64_t>(sum);
 }
 
-std::optional<std::uint64_t> TaskReader::resident(GuestVirt mm) const {
+std::optional<std::uint64_t> TaskReader::resident(GuestVirt at) {
   const bool has_parts = rss_percpu_ && percpu_count_ && percpu_counters_ && counter_size_ != 0;
-  if (rss_kinds_.empty() || (!rss_atomic_ && !has_parts)) return std::nullopt;
+  const auto mm = mm_.copy(at);
+  if (!mm || rss_kinds_.empty() || (!rss_atomic_ && !has_parts)) return std::nullopt;
   std::uint64_t sum = 0;
   for (const std::int64_t kind : rss_kinds_) {
     // A counter may be below zero for a moment.
-    sum += static_cast<std::uint64_t>(std::max<std::int64_t>(pages(mm, kind), 0));
+    sum += static_cast<std::uint64_t>(std::max<std::int64_t>(pages(*mm, kind), 0));
   }
   return sum * arch::kPageSize;
 }
@@ -161,7 +170,7 @@ std::optional<std::string> TaskReader::group_path(GuestVirt group) const {
     if (!parent) return path.empty() ? "/" : path;
     const auto name = view_.pointer(*node, node_name_);
     if (!name) return std::nullopt;
-    path = "/" + view_.raw_text(*name, kMostGroupName) + path;
+    path.insert(0, view_.raw_text(*name, kMostGroupName)).insert(0, 1, '/');
     node = parent;
   }
   return "..." + path;
@@ -305,6 +314,9 @@ Result<Listing<TaskRow>> TaskReader::list(TaskDetail detail) {
   if (const auto note = cut_note("the list of processes", end)) found_.notes.push_back(*note);
   if (const auto note = cut_note("the list of threads of a process", threads_end_)) {
     found_.notes.push_back(*note);
+  }
+  if (parts_left_ == 0) {
+    found_.notes.emplace_back("resident memory is not exact: there are too many counters");
   }
   if (texts_.was_short()) {
     found_.notes.emplace_back("command lines are left out: there are more than 64 MiB of them");
