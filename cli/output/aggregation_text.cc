@@ -167,6 +167,24 @@ void append_packed(std::string& out, const Rows& rows, const Settings& settings,
 
 }  // namespace
 
+void append_percentiles(std::string& out, const Aggregations& table,
+                        std::span<const std::uint32_t> aggregations, std::string_view wanted,
+                        const Settings& settings, const CodeNames& names, bool escapes) {
+  const std::vector<std::uint32_t> millionths = dif::parse_percentiles(wanted);
+  const ColumnStyle style{false, false, kKeyWidth, settings.stack_indent, escapes};
+  for (const auto& row : table.rows(aggregations, settings)) {
+    for (const Value& key : row.keys) append_column(out, key, style, names);
+    while (out.ends_with(' ')) out.pop_back();
+    if (!row.keys.empty()) out += '\n';
+    const AggregateValue& value = row.values[0];
+    for (const std::uint32_t each : millionths) {
+      const auto range = percentile_range(*value.definition, value.words, each);
+      fmt::format_to(std::back_inserter(out), "{:>16} = {}\n", fmt::format("p{}", each / 1e4),
+                     range ? range_text(*range) : "no values");
+    }
+  }
+}
+
 void append_aggregations(std::string& out, const Aggregations& table,
                          std::span<const std::uint32_t> aggregations, const Settings& settings,
                          const CodeNames& names, bool escapes) {

@@ -5,12 +5,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/options/settings.h"
 #include "cli/output/aggregations.h"
 #include "cli/output/values.h"
 
 namespace ringside::cli {
+
+/// percentile(): for each key a line with it, and a line for each percentile with the values of its
+/// bucket: "p99 = 4096 .. 8191". `wanted` is "50,99".
+void append_percentiles(std::string& out, const Aggregations& table,
+                        std::span<const std::uint32_t> aggregations, std::string_view wanted,
+                        const Settings& settings, const CodeNames& names, bool escapes = false);
 
 /// Appends a line for each key that any of the aggregations has, sorted under `settings`. With
 /// `escapes` it is for a terminal: text in keys shows its control characters.

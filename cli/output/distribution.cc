@@ -69,6 +69,20 @@ std::string label(const dif::Aggregation& aggregation, std::size_t index, std::s
   return fmt::format("{}", bound);
 }
 
+/// Buckets of quantize() below 0 are named by their largest value, all others by their least one.
+BucketRange bucket_range(const dif::Aggregation& aggregation, std::span<const Bucket> buckets,
+                         std::size_t index) {
+  const std::int64_t value = buckets[index].lower;
+  const bool is_last = index + 1 == buckets.size();
+  if (aggregation.function == dif::AggregateFunction::Quantize) {
+    if (index < dif::kQuantizeZero) return {index == 0 ? INT64_MIN : 2 * value + 1, value};
+    return {value, is_last ? INT64_MAX : buckets[index + 1].lower - 1};
+  }
+  if (index == 0) return {std::nullopt, value};
+  if (is_last) return {value, std::nullopt};
+  return {value, buckets[index + 1].lower - 1};
+}
+
 }  // namespace
 
 std::vector<Bucket> buckets_of(const dif::Aggregation& aggregation,
@@ -192,6 +206,34 @@ void append_packed_cell(std::string& out, std::int64_t count, double total, bool
   } else {
     out += kMore[step(kMore.size() - 1)];
   }
+}
+
+std::optional<BucketRange> percentile_range(const dif::Aggregation& aggregation,
+                                            std::span<const std::int64_t> words,
+                                            std::uint32_t millionths) {
+  // Negative increments can leave a bucket below 0: it counts nothing.
+  __extension__ using Uint128 = unsigned __int128;
+  const auto counted = [](std::int64_t count) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0));
+  };
+  const std::vector<Bucket> buckets = buckets_of(aggregation, words);
+  Uint128 total = 0, below = 0;
+  for (const Bucket& bucket : buckets) total += counted(bucket.count);
+  if (total == 0) return std::nullopt;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    below += counted(buckets[i].count);
+    // Exact: below / total >= millionths / 1e6.
+    if (counted(buckets[i].count) == 0 || below * 1'000'000 < total * millionths) continue;
+    return bucket_range(aggregation, buckets, i);
+  }
+  return std::nullopt;
+}
+
+std::string range_text(const BucketRange& range) {
+  if (!range.low) return fmt::format("< {}", range.high.value_or(0) + 1);
+  if (!range.high) return fmt::format(">= {}", *range.low);
+  return range.low == range.high ? fmt::format("{}", *range.low)
+                                 : fmt::format("{} .. {}", *range.low, *range.high);
 }
 
 long double distribution_total(const dif::Aggregation& aggregation,

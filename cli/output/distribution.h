@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -68,6 +69,19 @@ void append_histogram_header(std::string& out, std::size_t key_width);
 
 /// One cell of aggpack's line: how much `count` is of `total`.
 void append_packed_cell(std::string& out, std::int64_t count, double total, bool utf8);
+
+/// The values that one bucket counts, both ends included; an open end is empty.
+struct BucketRange {
+  std::optional<std::int64_t> low, high;
+};
+
+/// The bucket that holds a percentile, in millionths of all values: at least so many of them are in
+/// it or below it, and no bucket below has them. Empty: no bucket counts anything.
+std::optional<BucketRange> percentile_range(const dif::Aggregation& aggregation,
+                                            std::span<const std::int64_t> words,
+                                            std::uint32_t millionths);
+/// "4096 .. 8191", "0", "< 0", ">= 100".
+std::string range_text(const BucketRange& range);
 
 /// The sum that distributions are sorted by: over all buckets, value times count, where values
 /// beyond lquantize()'s range count as one more than its end. In dtrace's own precision, 64 bits.

@@ -234,6 +234,52 @@ TEST(Distribution, ZerosOfALinearOneAreThoseOfItsBucket) {
   EXPECT_EQ(distribution_zeros(lquantize(2, 2, 5), std::vector<std::int64_t>{1, 2, 3, 4}), 0);
 }
 
+std::string percentile(const dif::Aggregation& aggregation, const std::vector<std::int64_t>& words,
+                       std::uint32_t millionths) {
+  const auto range = percentile_range(aggregation, words, millionths);
+  return range ? range_text(*range) : "none";
+}
+
+TEST(Percentile, IsInTheFirstBucketThatReachesItsShare) {
+  std::vector<std::int64_t> words = quantize_words();
+  words[64] = 50;  // 1
+  words[66] = 49;  // 4 .. 7
+  words[70] = 1;   // 64 .. 127
+
+  EXPECT_EQ(percentile(quantize(), words, 1), "1");
+  EXPECT_EQ(percentile(quantize(), words, 500'000), "1");
+  EXPECT_EQ(percentile(quantize(), words, 500'001), "4 .. 7");
+  EXPECT_EQ(percentile(quantize(), words, 990'000), "4 .. 7");
+  EXPECT_EQ(percentile(quantize(), words, 990'001), "64 .. 127");
+  EXPECT_EQ(percentile(quantize(), words, 1'000'000), "64 .. 127");
+}
+
+TEST(Percentile, KnowsTheEndsOfAllBuckets) {
+  const auto only = [](const dif::Aggregation& aggregation, std::size_t bucket) {
+    std::vector<std::int64_t> words(dif::aggregate_words(aggregation));
+    words[bucket] = 1;
+    return percentile(aggregation, words, 500'000);
+  };
+  EXPECT_EQ(only(quantize(), 0), "-9223372036854775808 .. -4611686018427387904");
+  EXPECT_EQ(only(quantize(), 61), "-3 .. -2");
+  EXPECT_EQ(only(quantize(), 62), "-1");
+  EXPECT_EQ(only(quantize(), 63), "0");
+  EXPECT_EQ(only(quantize(), 126), "4611686018427387904 .. 9223372036854775807");
+  EXPECT_EQ(only(lquantize(-10, 2, 10), 0), "< -10");
+  EXPECT_EQ(only(lquantize(-10, 2, 10), 1), "-10 .. -1");
+  EXPECT_EQ(only(lquantize(-10, 2, 10), 3), ">= 10");
+}
+
+TEST(Percentile, TakesNoCountBelowZeroAndNoSumThatWraps) {
+  std::vector<std::int64_t> words = quantize_words();
+  EXPECT_EQ(percentile(quantize(), words, 500'000), "none");
+  words[64] = -5;
+  EXPECT_EQ(percentile(quantize(), words, 500'000), "none");
+  words[65] = words[66] = words[67] = INT64_MAX;
+  EXPECT_EQ(percentile(quantize(), words, 500'000), "4 .. 7");
+  EXPECT_EQ(percentile(quantize(), {1, 2}, 500'000), "none") << "no words of a quantize()";
+}
+
 TEST(BarScale, Utf8BarsEndInEighthsOfABlock) {
   BarScale scale;
   const BarStyle blocks{.utf8 = true};

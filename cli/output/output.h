@@ -140,6 +140,9 @@ class Output {
   /// Whether the action is on aggregations that all targets have together.
   bool shares(const Action& action) const;
   Aggregations& aggregations(std::uint32_t aggregation);
+  /// Marks those of the action as printed. Those of one action have the same keys, so they are
+  /// merged or apart together.
+  Presenter::Aggregates to_print(const Action& action);
   void mark_printed(std::uint32_t aggregation);
   void finish_aggregations();
   void finish_aggregation(std::uint32_t aggregation);
@@ -151,6 +154,7 @@ class Output {
   void print_memory(const Step& step, std::span<const Value> values);
   void print_formatted(const Step& step, std::span<const Value> values);
   void print_aggregations(const Step& step, std::span<const Value> values);
+  void print_percentiles(const Step& step, std::span<const Value> values);
   void clear(const Step& step, std::span<const Value> values);
   void trunc(const Step& step, std::span<const Value> values);
   void normalize(const Step& step, std::span<const Value> values);

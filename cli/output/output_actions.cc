@@ -123,16 +123,21 @@ void Output::normalize(const Step& step, std::span<const Value> values) {
   }
 }
 
-void Output::print_aggregations(const Step& step, std::span<const Value>) {
-  const auto& wanted = step.action->aggregations;
+Presenter::Aggregates Output::to_print(const Action& action) {
+  const auto& wanted = action.aggregations;
   for (const std::uint32_t each : wanted) {
     // An aggregation that had nothing to print yet is still printed at the end.
     if (!aggregations(each).empty(each)) mark_printed(each);
   }
-  // Those of one printa() have the same keys, so they are merged or apart together.
-  presenter_->aggregations(
-      {aggregations(wanted.empty() ? 0 : wanted.front()), wanted, shares(*step.action)},
-      step.format);
+  return {aggregations(wanted.empty() ? 0 : wanted.front()), wanted, shares(action)};
+}
+
+void Output::print_aggregations(const Step& step, std::span<const Value>) {
+  presenter_->aggregations(to_print(*step.action), step.format);
+}
+
+void Output::print_percentiles(const Step& step, std::span<const Value>) {
+  presenter_->percentiles(to_print(*step.action), step.action->text);
 }
 
 void Output::finish_aggregations() {

@@ -73,6 +73,8 @@ class Presenter {
                          std::span<const std::uint32_t> shapes) = 0;
   /// printa(); `format` is null where the action has none.
   virtual void aggregations(const Aggregates& aggregates, const Format* format) = 0;
+  /// percentile(): `wanted` as dif::parse_percentiles() reads it.
+  virtual void percentiles(const Aggregates& aggregates, std::string_view wanted) = 0;
   /// clear() or trunc(), which keeps as many keys as `keep` says, or none.
   virtual void emptied(const dif::Action& action, std::optional<std::int64_t> keep,
                        bool merged) = 0;

@@ -12,6 +12,7 @@
 #include "cli/output/presenter.h"
 #include "cli/output/pretty_print.h"
 #include "cli/output/structured_writer.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {
@@ -215,13 +216,31 @@ Tree bucket_list(const AggregateValue& value) {
   return list;
 }
 
+Tree keys_tree(const Aggregations::Row& row, const CodeNames& names) {
+  Tree keys = Tree::array();
+  for (const Value& key : row.keys) keys.push_back(plain_value(key, names));
+  return keys;
+}
+
+/// A percentile's value is between `low` and `high`; an open end is left out.
+Tree percentile_list(const AggregateValue& value, std::string_view wanted) {
+  Tree list = Tree::array();
+  for (const std::uint32_t each : dif::parse_percentiles(wanted)) {
+    const auto range = percentile_range(*value.definition, value.words, each);
+    if (!range) continue;
+    Tree item = {{"percentile", each / 1e4}};
+    if (range->low) item["low"] = *range->low;
+    if (range->high) item["high"] = *range->high;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
 Tree aggregation_tree(const dif::Aggregation& aggregation,
                       const std::vector<Aggregations::Row>& rows, const CodeNames& names) {
   Tree data = Tree::array();
   for (const auto& row : rows) {
-    Tree keys = Tree::array();
-    for (const Value& key : row.keys) keys.push_back(plain_value(key, names));
-    Tree entry = {{"keys", std::move(keys)}};
+    Tree entry = {{"keys", keys_tree(row, names)}};
     const AggregateValue& value = row.values[0];
     entry[std::string(function_name(aggregation.function))] =
         is_distribution(aggregation.function) ? bucket_list(value) : Tree(scalar_value(value));
@@ -254,6 +273,7 @@ class StructuredOutput : public Presenter {
   void formatted(const Format* format, std::span<const Value> values,
                  std::span<const std::uint32_t> shapes) override;
   void aggregations(const Aggregates& aggregates, const Format* format) override;
+  void percentiles(const Aggregates& aggregates, std::string_view wanted) override;
   void emptied(const dif::Action& action, std::optional<std::int64_t> keep, bool merged) override;
   void exit(std::int64_t status) override { add({{"exit", status}}); }
   // A document that lost its beginning would be none.
@@ -359,6 +379,22 @@ void StructuredOutput::aggregations(const Aggregates& aggregates, const Format* 
   for (const std::uint32_t each : wanted) {
     if (each < view_->program().aggregations.size()) add(tree_of(table, each, merged));
   }
+}
+
+void StructuredOutput::percentiles(const Aggregates& aggregates, std::string_view wanted) {
+  const auto& definitions = view_->program().aggregations;
+  if (aggregates.wanted.empty() || aggregates.wanted[0] >= definitions.size()) return;
+  const dif::Aggregation& aggregation = definitions[aggregates.wanted[0]];
+  Tree data = Tree::array();
+  for (const auto& row : aggregates.table.rows(aggregates.wanted, settings_)) {
+    data.push_back({{"keys", keys_tree(row, *view_)},
+                    {"percentiles", percentile_list(row.values[0], wanted)}});
+  }
+  Tree item = {{"aggregation-percentiles", std::move(data)},
+               {"aggregation-name", name_of(aggregation)},
+               {"aggregation-function", dif::aggregating_info(aggregation.function).name}};
+  if (aggregates.merged) item["merged"] = true;
+  add(std::move(item));
 }
 
 void StructuredOutput::emptied(const dif::Action& action, std::optional<std::int64_t> keep,

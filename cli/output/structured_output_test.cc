@@ -6,6 +6,7 @@
 #include "cli/output/fake_program_for_tests.h"
 #include "cli/output/output.h"
 #include "cli/output/structured_writer.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::cli {
 namespace {
@@ -205,6 +206,33 @@ TEST_F(Structured, ClearAndTruncAreTold) {
   EXPECT_EQ(schema().check_record(tree), "");
   EXPECT_EQ(tree["output"],
             Json::parse(R"([{"clear": "_"}, {"trunc": "_"}, {"trunc": "_", "keep": -3}])"));
+}
+
+TEST_F(Structured, PercentilesHaveBothEndsOfTheirBucket) {
+  settings_.format = OutputFormat::JsonLines;
+  const auto values = program_.aggregation(dif::AggregateFunction::Lquantize);
+  program_.mutable_program().aggregations[values].parameters =
+      dif::LinearParameters{0, 10, 10}.pack();
+  auto percentile = on_aggregation(ActionKind::Percentile, values);
+  percentile.text = "50,99.9";
+  const auto ecb = program_.add({"profile", "", "", "tick-1s"}, {percentile});
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(values, "cat", 0)};
+  trace_data.aggregates[0].words.assign(12, 0);
+  trace_data.aggregates[0].words[6] = trace_data.aggregates[0].words[11] = 1;
+  output().consume(trace_data);
+  fire(ecb);
+  output().finish();
+
+  std::string line = OutputFixture::text();
+  line.resize(line.find('\n'));
+  const Json tree = Json::parse(line);
+
+  EXPECT_EQ(schema().check_record(tree), "");
+  EXPECT_EQ(tree["output"], Json::parse(R"([{
+    "aggregation-percentiles": [{"keys": ["cat"], "percentiles": [
+      {"percentile": 50.0, "low": 50, "high": 59}, {"percentile": 99.9, "low": 100}]}],
+    "aggregation-name": "_", "aggregation-function": "lquantize"}])"));
 }
 
 TEST_F(Structured, APictureIsMadeOfTheSameRecords) {

@@ -62,6 +62,11 @@ class TextOutput : public Presenter {
     if (format != nullptr) format->print(text_, values, {}, *view_, {}, own_parts());
   }
   void aggregations(const Aggregates& aggregates, const Format* format) override;
+  void percentiles(const Aggregates& aggregates, std::string_view wanted) override {
+    text_ += '\n';
+    append_percentiles(text_, aggregates.table, aggregates.wanted, wanted, settings_, *view_,
+                       sink_.escapes());
+  }
   void emptied(const dif::Action&, std::optional<std::int64_t>, bool) override {}
   void exit(std::int64_t /*status*/) override {}
   void truncate() override {

@@ -93,6 +93,7 @@ class FoldedStacks final : public StackPicture {
 class FlamePicture final : public StackPicture {
   std::string text_of(const std::vector<StackCounts>& all) override {
     std::vector<FlameGraph> graphs;
+    graphs.reserve(all.size());
     for (const StackCounts& counts : all) graphs.push_back({title_of(counts), counts.samples, {}});
     return flame_svg(graphs, table_.names());
   }
@@ -163,7 +164,9 @@ class FlameDifference final : public StackPicture {
                            (then == before.samples.end() || !comes_before(old, now->frames));
       const bool has_then = then != before.samples.end() &&
                             (now == after.samples.end() || !comes_before(now->frames, old));
-      graph.samples.push_back({has_now ? now->frames : std::move(old), has_now ? now->count : 0});
+      StackCounts::Sample sample{std::move(old), 0};
+      if (has_now) sample = *now;
+      graph.samples.push_back(std::move(sample));
       graph.before.push_back(has_then ? then->count : 0);
       if (has_now) ++now;
       if (has_then) ++then;

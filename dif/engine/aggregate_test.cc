@@ -128,5 +128,19 @@ TEST(AggregationBuffer, IsFullAtItsSizeAndEmptyAfterClear) {
   }
 }
 
+TEST(Percentiles, AreReadAsMillionths) {
+  using Numbers = std::vector<std::uint32_t>;
+  EXPECT_EQ(parse_percentiles("50,99.9,100,0.0001"), (Numbers{500'000, 999'000, 1'000'000, 1}));
+  EXPECT_EQ(parse_percentiles("050.5000"), Numbers{505'000});
+  for (const char* bad : {"", ",", "50,", ",50", "0", "0.0", "100.0001", "101", "-1", "1e1", "50 ",
+                          "5.", ".5", "1.00000", "1000", "5.5.5", "99999999999999999999"}) {
+    EXPECT_TRUE(parse_percentiles(bad).empty()) << bad;
+  }
+  std::string many = "1";
+  for (std::size_t i = 1; i < kMostPercentiles; ++i) many += ",1";
+  EXPECT_EQ(parse_percentiles(many).size(), kMostPercentiles);
+  EXPECT_TRUE(parse_percentiles(many + ",1").empty());
+}
+
 }  // namespace
 }  // namespace ringside::dif

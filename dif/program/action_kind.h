@@ -14,6 +14,7 @@ namespace ringside::dif {
 ///   Printf, System, Freopen, Snapshot
 ///                               format; the arguments of its conversions
 ///   Printa                      format (may be empty); aggregations
+///   Percentile                  text: parse_percentiles() reads it; aggregations[0]
 ///   Tracemem                    [0]: the address; argument: the size
 ///   TracememDynamic             [0]: the address, [1]: how many bytes, at most `argument`
 ///   Aggregate                   aggregations[0]; the keys, then the value (count() has none)

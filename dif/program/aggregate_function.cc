@@ -147,6 +147,41 @@ std::int64_t quantize_value(std::size_t bucket) {
   return std::int64_t{1} << (bucket - kQuantizeZero - 1);
 }
 
+namespace {
+
+/// "99.9" as 999000; empty where it is no such number.
+std::optional<std::uint32_t> parse_percentile(std::string_view text) {
+  constexpr std::size_t kDecimals = 4;
+  constexpr std::uint32_t kAll = 1'000'000;
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  std::string decimals(text.substr(std::min(point + 1, text.size())));
+  const bool has_digits = !whole.empty() && (point == text.size() || !decimals.empty());
+  if (!has_digits || whole.size() > 3 || decimals.size() > kDecimals) return std::nullopt;
+  decimals.resize(kDecimals, '0');
+  std::uint32_t value = 0;
+  for (const char c : std::string(whole) + decimals) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint32_t>(c - '0');
+  }
+  if (value == 0 || value > kAll) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> parse_percentiles(std::string_view text) {
+  std::vector<std::uint32_t> all;
+  for (;;) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const auto one = parse_percentile(text.substr(0, comma));
+    if (!one || all.size() == kMostPercentiles) return {};
+    all.push_back(*one);
+    if (comma == text.size()) return all;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 std::size_t aggregate_words(const Aggregation& aggregation) {
   switch (aggregation.function) {
     case AggregateFunction::Count:

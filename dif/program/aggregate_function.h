@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "dif/program/program.h"
 
@@ -45,6 +47,12 @@ struct LogLinearParameters {
 std::size_t quantize_bucket(std::int64_t value);
 /// The value that labels a bucket of quantize(): 0, powers of two and their negatives.
 std::int64_t quantize_value(std::size_t bucket);
+
+/// "50,99,99.9" as percentile() takes them: numbers above 0, up to 100, with four decimals at most.
+/// The result is in millionths of all values. Empty: there are none, more than kMostPercentiles, or
+/// something else.
+inline constexpr std::size_t kMostPercentiles = 32;
+std::vector<std::uint32_t> parse_percentiles(std::string_view text);
 
 /// Words that each key of the aggregation keeps.
 std::size_t aggregate_words(const Aggregation& aggregation);

@@ -226,7 +226,7 @@ struct Action {
   ActionKind kind = ActionKind::Trace;
   std::vector<Difo> arguments;  // evaluated left to right; which there are: ActionKind
   std::string format;           // Printf, Printa: checked against the arguments; Setopt's name
-  std::string text;             // Setopt's value; empty: the value may be an argument
+  std::string text;             // Setopt's value; empty: the value may be an argument. Percentile
   std::vector<std::uint32_t> aggregations;  // indices into Program::aggregations
   std::uint64_t argument = 0;
   bool has_argument = false;

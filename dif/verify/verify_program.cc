@@ -104,6 +104,18 @@ Result<void> check_printa(const Action& action, const Program& program) {
   return expect_arguments(action, 0);
 }
 
+Result<void> check_percentile(const Action& action, const Program& program) {
+  TRY(expect_aggregation(action));
+  const Aggregation& aggregation = program.aggregations[action.aggregations[0]];
+  if (aggregating_info(aggregation.function).result != AggregatingInfo::Result::Buckets) {
+    return invalid("percentile() of an aggregation without buckets");
+  }
+  if (parse_percentiles(action.text).empty()) {
+    return invalid("percentile() without a list of percentiles");
+  }
+  return expect_arguments(action, 0);
+}
+
 Result<void> expect_dump(const Action& action, std::size_t arguments) {
   if (action.argument == 0 || action.argument > kMostRecordBytes) {
     return invalid("tracemem() of no possible size");

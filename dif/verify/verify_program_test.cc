@@ -131,6 +131,23 @@ TEST(ProgramVerifier, AggregationActionsNameAggregations) {
   EXPECT_NE(with(ActionKind::Printa, {2}), "") << "there are but two";
 }
 
+TEST(ProgramVerifier, PercentilesAreNumbersOfADistribution) {
+  const auto with = [](AggregateFunction function, std::string percentiles, std::size_t arguments) {
+    Action made = action(ActionKind::Percentile, {arguments, constant(1)});
+    made.aggregations = {0};
+    made.text = std::move(percentiles);
+    return refusal(program({clause({made})}, {{"a", function, {}, 0}}));
+  };
+  const std::string where = "DIF of clause 1, action 1: ";
+  EXPECT_EQ(with(AggregateFunction::Quantize, "50,99.9", 0), "");
+  EXPECT_EQ(with(AggregateFunction::Count, "50", 0),
+            where + "percentile() of an aggregation without buckets");
+  EXPECT_EQ(with(AggregateFunction::Quantize, "", 0),
+            where + "percentile() without a list of percentiles");
+  EXPECT_NE(with(AggregateFunction::Quantize, "101", 0), "");
+  EXPECT_NE(with(AggregateFunction::Quantize, "50", 1), "");
+}
+
 TEST(ProgramVerifier, AggregationActionsHaveTheArgumentsThatTheyTake) {
   const auto with = [](ActionKind kind, std::size_t arguments) {
     Action made = action(kind, {arguments, constant(1)});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dif/d/actions/format_actions.h"
+#include "dif/program/aggregate_function.h"
 
 namespace ringside::d {
 namespace {
@@ -125,6 +126,46 @@ Checked<dif::Action> AggregationActions::printa(Expr& call, dif::ActionKind kind
     TRY(check_printa(call, action));
   }
   return action;
+}
+
+Checked<dif::Action> AggregationActions::percentile(Expr& call, dif::ActionKind kind) {
+  dif::Action action;
+  action.kind = kind;
+  action.aggregations = {
+      TRY(known_aggregation(call, 0, "D_PERCENTILE_AGGARG", "D_PERCENTILE_AGGBAD"))};
+  const dif::Aggregation& aggregation = table_.at(action.aggregations[0]);
+  const dif::AggregatingInfo& function = dif::aggregating_info(aggregation.function);
+  if (function.result != dif::AggregatingInfo::Result::Buckets) {
+    return complain("D_PERCENTILE_FUNC", call.list[0]->at,
+                    fmt::format("percentile( ) needs a distribution: @{} is a {}( ), not a "
+                                "quantize( ), lquantize( ) or llquantize( )",
+                                aggregation.name, function.name));
+  }
+  if (call.list.size() - 1 > dif::kMostPercentiles) {
+    return complain(
+        "D_PERCENTILE_ARG", call.at,
+        fmt::format("percentile( ) takes at most {} percentiles at a time", dif::kMostPercentiles));
+  }
+  for (std::size_t i = 1; i < call.list.size(); ++i) {
+    action.text += (i == 1 ? "" : ",") + TRY(percentile_text(*call.list[i]));
+  }
+  return action;
+}
+
+/// A constant number above 0 and up to 100, as it is written.
+Checked<std::string> AggregationActions::percentile_text(Expr& argument) {
+  std::string text;
+  if (argument.kind == ExprKind::String) {
+    text = *argument.text;
+  } else {
+    TRY(tools_.resolver.resolve(&argument));
+    const auto known = tools_.resolver.known_value(argument);
+    if (known) text = fmt::to_string(static_cast<std::int64_t>(*known));
+  }
+  if (dif::parse_percentiles(text).size() == 1) return text;
+  return complain("D_PERCENTILE_ARG", argument.at,
+                  "percentile( ) takes constants above 0, up to 100, with four decimals at most: "
+                  "50, 99.9");
 }
 
 /// Aggregations that are printed together are joined on their keys.

@@ -1,6 +1,8 @@
-// Actions on an aggregation that has been made: printa(), clear(), trunc(), normalize().
+// Actions on an aggregation that has been made: printa(), percentile(), clear(), trunc(),
+// normalize().
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "dif/d/actions/action_tools.h"
@@ -19,6 +21,7 @@ class AggregationActions {
   Checked<dif::Action> trunc(Expr& call, dif::ActionKind kind);
   Checked<dif::Action> normalize(Expr& call, dif::ActionKind kind);
   Checked<dif::Action> printa(Expr& call, dif::ActionKind kind);
+  Checked<dif::Action> percentile(Expr& call, dif::ActionKind kind);
 
  private:
   Checked<std::uint32_t> known_aggregation(const Expr& call, std::size_t position,
@@ -28,6 +31,7 @@ class AggregationActions {
   Checked<void> same_keys(const Expr& e, std::uint32_t first, std::uint32_t other);
   Checked<void> star_key(const Expr& call, const std::vector<dif::ValueType>& keys,
                          std::size_t index, std::size_t number);
+  Checked<std::string> percentile_text(Expr& argument);
   Checked<void> check_printa(const Expr& call, const dif::Action& action);
 
   ActionTools tools_;

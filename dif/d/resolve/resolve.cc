@@ -66,6 +66,8 @@ Checked<void> Resolver::resolve_kind(Expr* e) {
   switch (e->kind) {
     case ExprKind::Integer: return {};
     case ExprKind::String: e->type = types_.string; return {};
+    case ExprKind::Decimal:
+      return complain("D_SYNTAX", e->at, "floating-point constants are not permitted");
     case ExprKind::Name: return resolve_name(e);
     case ExprKind::Scoped: return resolve_scoped(e);
     case ExprKind::KernelSymbol: return resolve_kernel_symbol(e);

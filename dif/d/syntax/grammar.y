@@ -45,7 +45,7 @@ void ringside_d_error(Location* at, void*, ParseContext& context, NodeMaker&, co
 %param {void* scanner}
 %parse-param {ringside::d::ParseContext& context} {ringside::d::NodeMaker& nodes}
 
-%token <ringside::d::Text> IDENT TYPE_NAME STRING KERNEL_SYMBOL AGGREGATION PATTERN
+%token <ringside::d::Text> IDENT TYPE_NAME STRING DECIMAL KERNEL_SYMBOL AGGREGATION PATTERN
 %token <ringside::d::Expr*> INTEGER
 %token STOP RESERVED PREDICATE_BEGIN PREDICATE_END ELLIPSIS ARROW INCREMENT DECREMENT
 %token SHL SHR LE GE EQ NE AND OR XOR
@@ -261,6 +261,7 @@ primary:
   | AGGREGATION                 { REQUIRE($$ = EXPR(ExprKind::Aggregation, @1)); $$->text = $1; }
   | INTEGER                     { $$ = $1; }
   | STRING                      { REQUIRE($$ = EXPR(ExprKind::String, @1)); $$->text = $1; }
+  | DECIMAL                     { REQUIRE($$ = EXPR(ExprKind::Decimal, @1)); $$->text = $1; }
   | OFFSETOF '(' type_name ',' member_name ')'
       { REQUIRE($$ = EXPR(ExprKind::Offsetof, @1)); $$->type_name = $3; $$->text = $5; }
   | XLATE '<' type_name '>' '(' expression ')'

@@ -118,6 +118,7 @@ std::string print_expression(const Expr& e) {
     case ExprKind::Integer:
       return fmt::to_string(static_cast<std::int64_t>(e.constant.value_or(0)));
     case ExprKind::String: return quoted(*e.text);
+    case ExprKind::Decimal: return *e.text;
     case ExprKind::Name:
     case ExprKind::Scoped:
     case ExprKind::KernelSymbol:

@@ -1,0 +1,8 @@
+/* NAME percentile() needs a distribution
+ * TAG D_PERCENTILE_FUNC
+ */
+BEGIN
+{
+	@a = count();
+	percentile(@a, 50);
+}
