@@ -187,11 +187,13 @@ Result<std::size_t> begin_plockstat(CommandLine& line, const Words& words) {
     const bool is_flag = word == "-A" || word == "-C" || word == "-H";
     if (is_flag) {
       options.contention = word != "-H", options.hold = word != "-C";
-    } else if (word == "-s" || word == "-e") {
-      if (++at == words.size()) {
-        return fail(ErrorCode::Usage, fmt::format("plockstat: {} takes a number", word));
+    } else if (word.starts_with("-s") || word.starts_with("-e")) {
+      const std::string letter = word.substr(0, 2);
+      if (word.size() == 2 && ++at == words.size()) {
+        return fail(ErrorCode::Usage, fmt::format("plockstat: {} takes a number", letter));
       }
-      (word == "-s" ? options.depth : options.seconds) = TRY(take_count(word, words[at]));
+      const std::string number = word.size() == 2 ? words[at] : word.substr(2);
+      (letter == "-s" ? options.depth : options.seconds) = TRY(take_count(letter, number));
     } else if (word.starts_with('-')) {
       break;
     } else if (line.machines.empty()) {

@@ -47,7 +47,7 @@ TEST(CommandLine, WhyTakesOneMachineOrACoreAndNoProgram) {
 }
 
 TEST(CommandLine, PlockstatTakesAMachineAndAProcess) {
-  const auto line = parse({"plockstat", "-A", "-s", "5", "-e", "10", "web1", "812", "-o", "file"});
+  const auto line = parse({"plockstat", "-A", "-s", "5", "-e10", "web1", "812", "-o", "file"});
   ASSERT_TRUE(line) << line.error().message;
   EXPECT_EQ(line->task, Task::Plockstat);
   EXPECT_TRUE(line->plockstat.contention && line->plockstat.hold);

@@ -82,8 +82,8 @@ Checked<ProbePlace> place_of(const std::vector<ProbePattern>& alternatives) {
 
 constexpr std::size_t kMostValues = 32;  // of one place
 /// Providers whose probes no library defines: a clause of dtrace:::BEGIN would run in the guest.
-constexpr std::array<std::string_view, 7> kNotDefined = {"dtrace",  "fbt", "instr", "profile",
-                                                         "syscall", "sdt", "vm"};
+constexpr std::array<std::string_view, 8> kNotDefined = {"dtrace",  "fbt",     "instr", "pid",
+                                                         "profile", "syscall", "sdt",   "vm"};
 
 class DefinitionReader {
  public:
@@ -442,6 +442,12 @@ Checked<void> check_beside(const std::vector<ProbeDefinition>& before, const Pro
     return other.provider == one.provider && !is_absent(other) &&
            other.is_of_processes() != one.is_of_processes();
   };
+  const char last = one.provider.empty() ? '\0' : one.provider.back();
+  if (one.is_of_processes() && last >= '0' && last <= '9') {
+    return refuse(at, fmt::format("the name of provider {} ends with a digit, where programs put "
+                                  "the number of a process",
+                                  one.provider));
+  }
   if (is_absent(one) || std::ranges::none_of(before, differs)) return {};
   return refuse(at, fmt::format("provider {} has probes of the kernel: give those of processes, or "
                                 "that begin there, another provider",

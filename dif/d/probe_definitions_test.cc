@@ -218,6 +218,12 @@ TEST(ProbeDefinitions, OfAProviderThatNoLibraryHasAreRefused) {
   EXPECT_EQ(all.error().at.line, 2);
 }
 
+TEST(ProbeDefinitions, OfProcessesLeaveRoomForANumber) {
+  const auto all = read("provider my7 { probe a() = pid*:l:f:entry; };");
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().text.find("ends with a digit"), std::string::npos) << all.error().text;
+}
+
 TEST(ProbeDefinitions, AreForLibrariesAlone) {
   EXPECT_TRUE(error_of("provider p { probe a() = fbt::f:entry; }; BEGIN { }")
                   .starts_with("[D_PROV_PLACE] line 1: only libraries define probes: move provider "

@@ -185,7 +185,8 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
     }
     Entry entry = named("return", std::move(places));
     if (!returns) pattern.trouble(entry.name, returns.error().message);
-    if (returns && entry.places.empty()) pattern.trouble(entry.name, "it never returns");
+    if (returns && entry.places.empty())
+      pattern.trouble(entry.name, "no return instruction is in it");
     if (!entry.places.empty()) found.push_back(std::move(entry));
   }
   if (pattern.names.name == "entry" || pattern.names.name == "return") return found;

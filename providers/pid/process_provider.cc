@@ -39,8 +39,9 @@ bool ProcessProvider::Pattern::wants(const Module& module) const {
 }
 
 UserPointTable::Servers ProcessProvider::Pattern::servers() const {
-  using enum UserPointTable::Servers;
-  return names.module.empty() || dif::is_glob(names.module) ? NotAsked : Asked;
+  using Servers = UserPointTable::Servers;
+  const bool names_one = !names.module.empty() && !dif::is_glob(names.module);
+  return names_one ? Servers::Asked : Servers::NotAsked;
 }
 
 /// Files that are no ELF files of programs or libraries have no functions.
@@ -141,7 +142,8 @@ Result<void> ProcessProvider::publish_one(const Pattern& pattern, Entry entry) {
   }
   if (pattern.published == nullptr) return {};
   // Two processes may make one name: lib of 2134, and lib2 of 134.
-  const std::string name = fmt::format("{} {}", entry.process, entry.name.to_string());
+  const std::string name =
+      fmt::format("{} {} {}", entry.process, entry.definition, entry.name.to_string());
   const auto known = numbers_.find(name);
   const auto number =
       known == numbers_.end() ? static_cast<std::uint32_t>(entries_.size()) : known->second;

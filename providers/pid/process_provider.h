@@ -66,6 +66,7 @@ class ProcessProvider : public Provider {
   struct Entry {
     dif::ProbeDescription name;
     std::int32_t process = 0;     // 0: of all
+    std::size_t definition = 0;   // of several probes of one name
     std::vector<Place> places{};  // of several files of one name all
     /// Where it stands in the kernel, too; each time that it is enabled.
     std::function<Result<std::vector<BoundSite>>()> kernel_sites{};
@@ -122,7 +123,7 @@ class ProcessProvider : public Provider {
   const guest_linux::LinuxPaths paths_;
   GuestVirt init_task_;
   std::vector<Entry> entries_;                    // by index of id
-  std::map<std::string, std::uint32_t> numbers_;  // of these, by name
+  std::map<std::string, std::uint32_t> numbers_;  // of these, by process, definition and name
 };
 
 }  // namespace ringside::providers

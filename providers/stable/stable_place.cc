@@ -324,7 +324,7 @@ bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
   if (!start) return false;
   const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
   std::ranges::copy(words, out.words.begin() + dif::first_remembered(probe_.place.kind));
-  const bool fires = start->of == this && (!end_ || holds(*end_, at));
+  const bool fires = start->of == begins_as_ && (!end_ || holds(*end_, at));
   if (!fires && probe_.beginning->is_last_of_task) starts_->put(*who, *start);
   return fires;
 }
@@ -332,12 +332,13 @@ bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
 /// Never fires.
 bool StablePlace::begins(const ArgumentMoment& at) const {
   if (!holds(*beginning_, at)) return false;
-  Start start{.words = {}, .of = this};
+  Start start{.words = {}, .of = begins_as_};
   const std::size_t count = probe_.beginning->remembered.size();
   for (std::size_t n = 0; n < count; ++n) {
     const auto value = evaluator_.evaluate(beginning_->value(n), beginning_->plan, at);
-    if (!value) return false;
-    start.words[n] = *value;
+    // A process may not have touched the memory yet that it is about to use.
+    if (!value && !probe_.beginning->place.is_of_processes()) return false;
+    start.words[n] = value.value_or(0);
   }
   const auto who = key(beginning_, count, at);
   if (!who) return false;

@@ -43,8 +43,11 @@ class StablePlace final : public ComputedArguments {
   /// forgotten, since too much had begun at a time.
   const TrapFilter* at_start(const TrapFilter* site, std::atomic<std::uint64_t>& displaced);
   /// Before at_start(): what begins here takes the place of what has begun in others with this
-  /// table.
-  void share_starts(std::shared_ptr<StartTable> starts) { starts_ = std::move(starts); }
+  /// table. Those with the same `beginning` begin together.
+  void share_starts(std::shared_ptr<StartTable> starts, const void* beginning) {
+    starts_ = std::move(starts);
+    begins_as_ = beginning;
+  }
 
  private:
   /// The code of one place.
@@ -93,6 +96,7 @@ class StablePlace final : public ComputedArguments {
   unsigned adding_ = 0;  // bit set of the remembered words to which a further beginning adds
   ArgumentPlan plan_;
   std::deque<PlaceFilter> arrivals_;
+  const void* begins_as_ = this;
   std::shared_ptr<StartTable> starts_;  // when one with a beginning is enabled
 };
 

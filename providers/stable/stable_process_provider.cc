@@ -113,7 +113,11 @@ Result<StableProcessProvider::Row*> StableProcessProvider::row_of(std::size_t de
   if (probe.beginning && probe.beginning->is_last_of_task) {
     auto& starts = starts_[{probe.name, process}];
     if (starts == nullptr) starts = std::make_shared<StartTable>(shared_->displaced);
-    row.place->share_starts(starts);
+    const auto same = std::ranges::find_if(definitions_, [&probe](const ProbeDefinition* one) {
+      return one->name == probe.name && one->beginning &&
+             one->beginning->place == probe.beginning->place;
+    });
+    row.place->share_starts(starts, *same);
   }
   if (probe.beginning) row.at_start = row.place->at_start(nullptr, shared_->displaced);
   row.at_end = row.place->at_end(nullptr);
@@ -131,7 +135,8 @@ Result<std::optional<ProcessProvider::Entry>> StableProcessProvider::entry_of(
       std::ranges::find(functions->all(), function, &FileFunction::name) != functions->all().end();
   if (!has_function) return std::nullopt;
   Entry entry{.name = {pattern.names.provider, module.name, function, probe.name},
-              .process = pattern.process};
+              .process = pattern.process,
+              .definition = definition};
   if (const auto placed = put(entry, definition, module); !placed) {
     pattern.trouble(entry.name, placed.error().message);
     entry.places.clear();
@@ -147,9 +152,12 @@ Result<void> StableProcessProvider::put(Entry& entry, std::size_t definition,
   const ArgumentPlan* const plan = &row.place->plan();
   if (probe.beginning) {
     const ProbePlace& place = probe.beginning->place;
-    TRY(add_places(entry, module, place, {.at = {}, .plan = plan, .filter = row.at_start}));
+    TRY(add_places(entry, module, place, {.at = {}, .plan = plan, .filter = row.at_start},
+                   OnTailCall::Leave));
   }
-  TRY(add_places(entry, module, probe.place, {.at = {}, .plan = plan, .filter = row.at_end}));
+  // The entry tells whose a return of a function is that others call, too.
+  TRY(add_places(entry, module, probe.place, {.at = {}, .plan = plan, .filter = row.at_end},
+                 probe.beginning ? OnTailCall::Follow : OnTailCall::Leave));
   if (!probe.place.is_of_processes()) {
     TRY(kernel_sites(definition, row));
     entry.kernel_sites = [this, definition, &row] { return kernel_sites(definition, row); };
@@ -160,7 +168,8 @@ Result<void> StableProcessProvider::put(Entry& entry, std::size_t definition,
 
 /// Unsupported, with the reason: the probe cannot stand there.
 Result<void> StableProcessProvider::add_places(Entry& entry, const Module& module,
-                                               const ProbePlace& place, const Place& as) {
+                                               const ProbePlace& place, const Place& as,
+                                               OnTailCall on_tail_call) {
   if (!place.is_of_processes()) return {};
   const auto add = [&](Place one) {
     one.plan = as.plan, one.filter = as.filter;
@@ -177,8 +186,8 @@ Result<void> StableProcessProvider::add_places(Entry& entry, const Module& modul
       add({.at = {module.inode, user_entry(read, function)}});
       continue;
     }
-    const auto ways = TRY(user_returns(read, functions, table().pieces_of(module.inode), function,
-                                       OnTailCall::Follow));
+    const auto ways =
+        TRY(user_returns(read, functions, table().pieces_of(module.inode), function, on_tail_call));
     for (const UserReturn& way : ways) {
       if (place.needs_result && !way.has_value) {
         return fail(ErrorCode::Unsupported,

@@ -45,7 +45,7 @@ class StableProcessProvider final : public ProcessProvider {
   Result<void> put(Entry& entry, std::size_t definition, const Module& module);
   /// In a file of processes, all places with the plan and the filter of `as`.
   Result<void> add_places(Entry& entry, const Module& module, const dif::ProbePlace& place,
-                          const Place& as);
+                          const Place& as, OnTailCall on_tail_call);
   Result<std::vector<BoundSite>> kernel_sites(std::size_t definition, const Row& row);
 
   guest_linux::Kernel& kernel_;

@@ -17,7 +17,7 @@ namespace ringside::providers {
 
 struct Start {
   std::array<std::uint64_t, dif::kMostRemembered> words{};
-  const void* of = nullptr;  // the place that has begun, of those that share a table
+  const void* of = nullptr;  // which beginning it was, of those that share a table
 };
 
 class StartTable {

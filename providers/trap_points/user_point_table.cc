@@ -314,13 +314,14 @@ bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRo
 vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point) {
   vmm::UserTrapPoint made;
   made.offset = point.in_page();
-  made.code =
-      static_cast<std::uint16_t>(std::min<std::uint64_t>(point.slot, kTextPage - kKnownBytes));
+  // The slot's end: the jump back from there tells whose it is.
+  const std::uint64_t end = point.slot + point.code.size();
+  made.code = static_cast<std::uint16_t>(end - std::min<std::uint64_t>(end, kKnownBytes));
   made.distance = point.slot - point.in_page();
   std::array<std::byte, kKnownBytes> mask{}, bytes{};
   for (std::size_t n = 0; n < point.code.size(); ++n) {
+    if (point.slot + n < made.code) continue;
     const std::size_t at = point.slot + n - made.code;
-    if (at >= kKnownBytes) break;
     mask.at(at) = std::byte{0xff};
     bytes.at(at) = point.code[n];
   }

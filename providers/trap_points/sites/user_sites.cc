@@ -150,7 +150,13 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset) {
 }
 
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot) {
-  return disasm::relocate(site.instruction, place_of(site.offset), place_of(slot));
+  auto code = TRY(disasm::relocate(site.instruction, place_of(site.offset), place_of(slot)));
+  const auto one = disasm::decode(site.instruction, place_of(site.offset));
+  if (one && goes_on(one->flow)) return code;
+  // No jump back to the place tells whose it is; nothing runs into these bytes.
+  const auto in_page = static_cast<std::uint16_t>(site.offset % kFilePage);
+  for (const std::byte part : std::as_bytes(std::span(&in_page, 1))) code.push_back(part);
+  return code;
 }
 
 std::uint64_t user_entry(const ReadFile& file, const FileFunction& function) {
@@ -244,13 +250,14 @@ class WaysOut {
 
   /// Whether a jump to there leaves; if it does not, that is one more part.
   Result<bool> leads_out(const std::string& where, std::uint64_t target) {
-    const auto aliases =
-        std::ranges::equal_range(functions_.all(), target, {}, &FileFunction::offset);
+    const auto all = functions_.all();
+    const auto first = std::ranges::lower_bound(all, target, {}, &FileFunction::offset);
+    const auto last = std::ranges::upper_bound(all, target, {}, &FileFunction::offset);
     if (is_import(file_, target)) return true;
-    if (!aliases.empty() && !follows_) return true;
+    if (first != last && !follows_) return true;
     if (parts_.size() == kMostParts) return fail(ErrorCode::Unsupported, "it has too many parts");
-    if (!aliases.empty()) {
-      parts_.push_back(*std::ranges::max_element(aliases, {}, &FileFunction::size));
+    if (first != last) {  // of aliases the one that says how long it is
+      parts_.push_back(*std::ranges::max_element(first, last, {}, &FileFunction::size));
       return false;
     }
     const auto piece = find_piece_(target);
@@ -297,7 +304,8 @@ class WaysOut {
 
 Result<std::vector<UserReturn>> user_returns(const ReadFile& file, const FileFunctions& functions,
                                              const FindPiece& find_piece,
-                                             const FileFunction& function, OnTailCall on_tail_call) {
+                                             const FileFunction& function,
+                                             OnTailCall on_tail_call) {
   return WaysOut(file, functions, find_piece, function, on_tail_call).find();
 }
 

@@ -47,7 +47,9 @@ struct UserSite {
 /// Unsupported, with the reason: the instruction does not decode, or cannot be displaced.
 Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset);
 
-/// The displaced form at this offset of the file, which leads back behind the instruction.
+/// The displaced form at this offset of the file, which leads back behind the instruction. That of
+/// an instruction that never goes on there (a return, a jump) has the site's offset in its page
+/// behind it: so the end of each displaced form tells whose it is.
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
 
 /// Where a function is entered: behind a landing pad.
