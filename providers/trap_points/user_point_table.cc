@@ -301,6 +301,7 @@ bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRo
       const std::size_t there = read_original(inode, point.slot_offset(), point.before);
       if (!code || there != size) return false;
       point.code = std::move(*code);
+      point.code_from = point.slot;
       if (!keys_.insert(key_of(describe(inode, point))).second) continue;
       const auto end = static_cast<std::uint16_t>(at + size);
       rooms[n].end = point.slot;
@@ -348,19 +349,22 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
   const auto kernel = reader();
   for (const auto& [point, replaced] : left) {
     const GuestVirt inode(point.inode);
-    if (!arch::in_kernel_half(inode) || point.slot < point.code) continue;
+    const std::uint64_t end = point.slot + std::uint64_t{point.slot_bytes};
+    const std::uint64_t known_from = std::max(point.slot, point.code);
+    const bool is_whole = point.code + kKnownBytes >= end && known_from < end;
+    if (!arch::in_kernel_half(inode) || !is_whole) continue;
+    // The stub knows the end of a slot that is longer.
     const std::uint64_t bytes = point.bytes & point.mask;
-    const auto known = std::as_bytes(std::span(&bytes, 1))
-                           .subspan(std::min<std::size_t>(point.slot - point.code, kKnownBytes));
+    const auto known =
+        std::as_bytes(std::span(&bytes, 1)).subspan(known_from - point.code, end - known_from);
     const auto before = std::as_bytes(std::span(point.before)).first(point.slot_bytes);
     const std::uint64_t offset = point.page * kTextPage + point.offset;
     Point& taken = files_[inode].points[offset];
     taken.site.offset = offset;
     taken.site.instruction = {replaced};
     taken.slot = point.slot;
-    taken.code.assign(known.begin(),
-                      known.begin() + static_cast<std::ptrdiff_t>(
-                                          std::min<std::size_t>(known.size(), point.slot_bytes)));
+    taken.code.assign(known.begin(), known.end());
+    taken.code_from = static_cast<std::uint16_t>(known_from);
     taken.before.assign(before.begin(), before.end());
     taken.is_linked = true;
     const auto pages = pages_of(kernel, inode);
@@ -403,7 +407,7 @@ bool UserPointTable::has_text(const Place& place) const {
 }
 
 bool UserPointTable::has_slot(const Place& place) const {
-  return stand(place.frame, place.point->slot, place.point->code);
+  return stand(place.frame, place.point->code_from, place.point->code);
 }
 
 /// Whether it has the int3 and the slot.
@@ -598,7 +602,7 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
       if (!point.is_linked || point.is_armed) continue;
-      ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.code.size()});
+      ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.before.size()});
       points[inode].push_back(&point);
     }
   }

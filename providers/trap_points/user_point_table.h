@@ -131,6 +131,7 @@ class UserPointTable {
     UserSite site;
     std::uint16_t slot = 0;               // offset in the page
     std::vector<std::byte> code, before;  // of the slot
+    std::uint16_t code_from = 0;  // where in the page `code` begins: the slot, or a part of it
     std::optional<std::uint64_t> semaphore{};
     GuestVirt name{};  // 0: it was only examined
     unsigned users = 0;

@@ -8,7 +8,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-constexpr std::uint32_t kMostSteps = 4096;  // for one piece
+constexpr std::uint32_t kMostPieceSteps = 4096;  // for one piece
 constexpr std::uint64_t kReturnAddress = 8;
 
 /// A file by the addresses that it is linked at.
@@ -41,7 +41,7 @@ std::optional<FilePieces> FilePieces::read(const FileBytes& file) {
 std::optional<FilePiece> FilePieces::at(const FileBytes& file, std::uint64_t offset) const {
   const auto address = elf_.address_of(offset, PF_X);
   if (!address) return std::nullopt;
-  StepBudget budget(kMostSteps);
+  StepBudget budget(kMostPieceSteps);
   const auto piece = find_code_piece(LinkedFile(file, elf_), index_, GuestVirt(*address), budget);
   if (!piece) return std::nullopt;
   const auto begin = elf_.offset_of(piece->begin.raw(), PF_X);
