@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 
 #include "vmm/base/printable.h"
@@ -73,7 +74,7 @@ void append_grouped(std::string& out, std::uint64_t number) {
 
 void append_share(std::string& out, std::uint64_t part, std::uint64_t total) {
   const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(total);
-  const auto hundredths = static_cast<std::uint64_t>(percent * 100 + 0.5);
+  const auto hundredths = static_cast<std::uint64_t>(std::llround(percent * 100));
   append_grouped(out, hundredths / 100);
   out += '.';
   out += static_cast<char>('0' + hundredths / 10 % 10);
@@ -82,7 +83,7 @@ void append_share(std::string& out, std::uint64_t part, std::uint64_t total) {
 }
 
 void append_pixels(std::string& out, double pixels) {
-  const auto hundredths = static_cast<std::uint64_t>(std::max(pixels, 0.0) * 100 + 0.5);
+  const auto hundredths = static_cast<std::uint64_t>(std::llround(std::max(pixels, 0.0) * 100));
   const fmt::format_int whole(hundredths / 100);
   out.append(whole.data(), whole.size());
   if (hundredths % 100 == 0) return;
