@@ -129,7 +129,7 @@ double idle_percent(const Reading& reading) {
   return std::max(0.0, 100 - percent_of(reading, reading.spent.busy() + reading.spent.stolen));
 }
 
-std::string mebibytes(std::optional<std::uint64_t> bytes) {
+std::string memory_text(std::optional<std::uint64_t> bytes) {
   return bytes ? fmt::format("{}M", *bytes >> 20) : "?";
 }
 
@@ -148,8 +148,8 @@ std::string summary(const Round& round) {
       percent_of(reading, spent.user), percent_of(reading, spent.nice),
       percent_of(reading, spent.system), percent_of(reading, spent.interrupts),
       percent_of(reading, spent.stolen), idle_percent(reading));
-  return text + fmt::format("; memory {}, {} free", mebibytes(reading.memory.total),
-                            mebibytes(reading.memory.free));
+  return text + fmt::format("; memory {}, {} free", memory_text(reading.memory.total),
+                            memory_text(reading.memory.free));
 }
 
 /// A task of one of the machines.

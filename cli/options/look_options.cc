@@ -211,6 +211,7 @@ Result<void> parse_look(CommandLine& line, List list, const std::vector<std::str
   line.look.list = list;
   std::vector<std::string> kept(given.begin() + 1, given.end());  // the command is the name
   std::vector<char*> words;
+  words.reserve(kept.size() + 1);
   for (std::string& word : kept) words.push_back(word.data());
   words.push_back(nullptr);
   const std::string letters = letters_of(list);
