@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "cli/pictures/svg.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

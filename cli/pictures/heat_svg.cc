@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/pictures/svg.h"
+#include "vmm/base/printable.h"
 
 namespace ringside::cli {
 namespace {

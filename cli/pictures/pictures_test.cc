@@ -488,20 +488,12 @@ TEST(Svg, CutsTextBetweenCharacters) {
 }
 
 TEST(Svg, WritesNumbers) {
-  const auto grouped = [](std::uint64_t number) {
-    std::string text;
-    append_grouped(text, number);
-    return text;
-  };
   const auto pixels = [](double number) {
     std::string text;
     append_pixels(text, number);
     return text;
   };
 
-  EXPECT_EQ(grouped(0), "0");
-  EXPECT_EQ(grouped(1234567), "1,234,567");
-  EXPECT_EQ(grouped(UINT64_MAX), "18,446,744,073,709,551,615");
   EXPECT_EQ(pixels(12), "12");
   EXPECT_EQ(pixels(12.5), "12.5");
   EXPECT_EQ(pixels(12.049), "12.05");

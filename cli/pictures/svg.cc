@@ -63,15 +63,6 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-void append_grouped(std::string& out, std::uint64_t number) {
-  const fmt::format_int digits(number);
-  const std::string_view text(digits.data(), digits.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i != 0 && (text.size() - i) % 3 == 0) out += ',';
-    out += text[i];
-  }
-}
-
 void append_share(std::string& out, std::uint64_t part, std::uint64_t total) {
   const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(total);
   const auto hundredths = static_cast<std::uint64_t>(std::llround(percent * 100));

@@ -11,8 +11,6 @@ namespace ringside::cli {
 /// XML's escapes; characters that XML cannot hold become U+FFFD.
 void append_escaped(std::string& out, std::string_view text);
 
-/// "1,234,567"
-void append_grouped(std::string& out, std::uint64_t number);
 /// "12.34 %" of a total that is not 0.
 void append_share(std::string& out, std::uint64_t part, std::uint64_t total);
 /// A length in pixels with two decimals at most: "12.5".

@@ -307,7 +307,6 @@ class DefinitionReader {
     if (made_.place.is_of_processes() && (!is_call || has_object)) {
       return refuse(part.at, "an end in a process is the return of the call that is the beginning");
     }
-    made_.beginning->is_last_of_task = !is_call && !has_object;
     if (is_call && !has_object && made_.place.kind == ProbePlace::Kind::Return) {
       made_.place.kind = ProbePlace::Kind::OwnReturn;
     }

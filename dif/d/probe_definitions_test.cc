@@ -111,14 +111,14 @@ TEST(ProbeDefinitions, StandInProcesses) {
   EXPECT_EQ(call.place.name, "SSL_read");
   EXPECT_TRUE(call.place.needs_result);
   EXPECT_EQ(call.beginning->place.kind, ProbePlace::Kind::UserEntry);
-  EXPECT_FALSE(call.beginning->is_last_of_task);
+  EXPECT_FALSE(call.counts_last_beginning());
   EXPECT_EQ(call.values[0].choices[0].text, "arg2");
 
   const ProbeDefinition block = definition(
       "block(long m) = pid*:libc.so.6:lock:entry { self->m = arg0; }"
       " -> fbt::wait:entry /arg0 == self->m/ { m = self->m; }");
   EXPECT_EQ(block.place.kind, ProbePlace::Kind::Entry);
-  EXPECT_TRUE(block.beginning->is_last_of_task);
+  EXPECT_TRUE(block.counts_last_beginning());
   EXPECT_TRUE(block.is_of_processes());
   EXPECT_EQ(block.condition.text, "arg0 == arg7");
 }

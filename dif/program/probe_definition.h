@@ -73,7 +73,6 @@ struct ProbeBeginning {
   /// it, the end is the return of the call whose entry is the beginning; or, if that is in a
   /// process and the end elsewhere, the last beginning of the task counts, until the probe fires.
   std::optional<DefinitionText> key = {}, key_at_end = {};
-  bool is_last_of_task = false;
   bool operator==(const ProbeBeginning&) const = default;
 };
 
@@ -116,8 +115,11 @@ struct ProbeDefinition {
   Kernels kernels = Kernels::Any;  // on others nobody hears of it
 
   /// Whether it stands in processes, or begins there.
-  bool is_of_processes() const {
-    return place.is_of_processes() || (beginning && beginning->place.is_of_processes());
+  bool is_of_processes() const { return place.is_of_processes() || begins_in_processes(); }
+  bool begins_in_processes() const { return beginning && beginning->place.is_of_processes(); }
+  /// Whether the last beginning of the task counts: an end in a process is that of a call.
+  bool counts_last_beginning() const {
+    return begins_in_processes() && !beginning->key && !place.is_of_processes();
   }
 
   /// In the text of an expression, `values[n]`; no D program contains such a byte.

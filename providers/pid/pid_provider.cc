@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "disasm/decoder.h"
-#include "vmm/base/numbers.h"
 
 namespace ringside::providers {
 namespace {
@@ -32,14 +31,6 @@ constexpr std::uint64_t kLongestListed = 1 << 20;
 constexpr std::string_view kUserEntryArguments =
     "8@%rdi 8@%rsi 8@%rdx 8@%rcx 8@%r8 8@%r9 8@8(%rsp) 8@16(%rsp) 8@24(%rsp) 8@32(%rsp)";
 
-/// 0: all.
-std::optional<std::int32_t> process_in(std::string_view provider) {
-  if (provider == kAllProcesses) return 0;
-  if (!provider.starts_with(kPidPrefix)) return std::nullopt;
-  const auto number = parse_number<std::int32_t>(provider.substr(kPidPrefix.size()), 10);
-  return number && *number > 0 ? number : std::nullopt;
-}
-
 /// The offsets of the function's instructions from its start; Unsupported where it cannot be read.
 Result<std::vector<std::uint32_t>> instructions_of(const ReadFile& read,
                                                    const FileFunction& function) {
@@ -62,6 +53,13 @@ PidProvider::PidProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& ke
     : ProcessProvider(kPidPrefix, kPidAttributes, memory, kernel, table, points),
       entry_arguments_(parse_operands(kUserEntryArguments)),
       entry_plan_(entry_arguments_.plan()) {}
+
+/// 0: all.
+std::optional<std::int32_t> PidProvider::process_in(std::string_view provider) {
+  if (provider == kAllProcesses) return 0;
+  if (!provider.starts_with(kPidPrefix)) return std::nullopt;
+  return number_of_process(provider.substr(kPidPrefix.size()));
+}
 
 bool PidProvider::has_name(std::string_view provider) const {
   return process_in(provider).has_value();

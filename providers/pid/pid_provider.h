@@ -23,6 +23,7 @@ class PidProvider final : public ProcessProvider {
   bool may_match(std::string_view pattern) const override { return pattern.starts_with(name()); }
 
  private:
+  static std::optional<std::int32_t> process_in(std::string_view provider);
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
                     std::set<std::uint32_t>* published) override;
   std::string where_searched(const Pattern& pattern, const std::vector<Module>& modules);

@@ -8,6 +8,7 @@
 
 #include "providers/context/linux_context.h"
 #include "vmm/base/end_order.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
 #include "vmm/page_walk.h"
 
@@ -32,6 +33,11 @@ ProcessProvider::ProcessProvider(std::string_view name, const dif::ProviderAttri
       file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})),
       paths_(kernel.types()),
       init_task_(first_task(kernel)) {}
+
+std::optional<std::int32_t> ProcessProvider::number_of_process(std::string_view text) {
+  const auto number = parse_number<std::int32_t>(text, 10);
+  return number && *number > 0 ? number : std::nullopt;
+}
 
 bool ProcessProvider::Pattern::wants(const Module& module) const {
   return dif::field_matches(names.module, module.name) ||
@@ -126,11 +132,11 @@ Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
 }
 
 Result<void> ProcessProvider::publish(const Pattern& pattern, std::vector<Entry> entries) {
-  for (Entry& entry : entries) TRY(publish_one(pattern, std::move(entry)));
+  for (Entry& entry : entries) TRY(publish(pattern, std::move(entry)));
   return {};
 }
 
-Result<void> ProcessProvider::publish_one(const Pattern& pattern, Entry entry) {
+Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
   const bool is_one = entry.places.size() == 1;
   for (const Place& place : entry.places) {
     const auto fine = table_.examine(place.at.inode, place.at.offset);

@@ -94,6 +94,9 @@ class ProcessProvider : public Provider {
   std::optional<std::vector<Module>> modules_of(std::int32_t process) const;
   /// Probes that are published can be enabled: their places have room by now.
   Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
+  Result<void> publish(const Pattern& pattern, Entry entry);
+  /// The number of a process, behind a provider's name.
+  static std::optional<std::int32_t> number_of_process(std::string_view text);
   UserPointTable& table() { return table_; }
   /// UserPointTable's, and tells where they are from.
   const guest_linux::FileFunctions* functions_of(
@@ -109,7 +112,6 @@ class ProcessProvider : public Provider {
   void name_file(const GuestReader& reader, GuestVirt file, GuestVirt inode) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
   Result<void> bind(const Probe& probe, const Entry& entry);
-  Result<void> publish_one(const Pattern& pattern, Entry entry);
   static void add_places(Entry& entry, std::span<const Place> places);
   Entry* find(dif::ProbeId id);
 

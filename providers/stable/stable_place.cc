@@ -307,7 +307,7 @@ std::optional<std::uint64_t> StablePlace::key(const std::optional<Code>& code, s
   const auto& beginning = *probe_.beginning;
   const std::uint64_t stack = at.registers.*arch::kStackPointer;
   if (!beginning.key && !beginning.place.is_of_processes()) return stack;
-  Result<std::uint64_t, Fault> object = beginning.is_last_of_task ? 0 : stack;
+  Result<std::uint64_t, Fault> object = probe_.counts_last_beginning() ? 0 : stack;
   if (beginning.key) object = evaluator_.evaluate(code->value(n), code->plan, at);
   // Pairs that have one key by chance are as rare as those of 64 random bits.
   constexpr std::uint64_t kSpread = 0xff51'afd7'ed55'8ccd;
@@ -325,7 +325,7 @@ bool StablePlace::ends(const ArgumentMoment& at, FilterValues& out) const {
   const auto words = std::span(start->words).first(probe_.beginning->remembered.size());
   std::ranges::copy(words, out.words.begin() + dif::first_remembered(probe_.place.kind));
   const bool fires = start->of == begins_as_ && (!end_ || holds(*end_, at));
-  if (!fires && probe_.beginning->is_last_of_task) starts_->put(*who, *start);
+  if (!fires && probe_.counts_last_beginning()) starts_->put(*who, *start);
   return fires;
 }
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "vmm/base/numbers.h"
-
 namespace ringside::providers {
 namespace {
 
@@ -37,9 +35,7 @@ StableProcessProvider::StableProcessProvider(std::string_view provider,
 std::optional<std::int32_t> StableProcessProvider::process_in(std::string_view provider) const {
   if (!provider.starts_with(name())) return std::nullopt;
   const std::string_view rest = provider.substr(name().size());
-  if (rest.empty() || rest == "*") return 0;
-  const auto number = parse_number<std::int32_t>(rest, 10);
-  return number && *number > 0 ? number : std::nullopt;
+  return rest.empty() || rest == "*" ? 0 : number_of_process(rest);
 }
 
 bool StableProcessProvider::has_name(std::string_view provider) const {
@@ -86,9 +82,7 @@ Result<void> StableProcessProvider::look_for(const Pattern& pattern, std::size_t
     if (!entry) continue;
     any = true;
     if (entry->places.empty()) continue;
-    std::vector<Entry> entries;
-    entries.push_back(std::move(*entry));
-    TRY(publish(pattern, std::move(entries)));
+    TRY(publish(pattern, std::move(*entry)));
   }
   if (any) return {};
   pattern.trouble(name,
@@ -110,7 +104,7 @@ Result<StableProcessProvider::Row*> StableProcessProvider::row_of(std::size_t de
   Row row;
   row.place = TRY(
       StablePlace::make(probe, *shared_->defined, kernel_, shared_->places, shared_->evaluator));
-  if (probe.beginning && probe.beginning->is_last_of_task) {
+  if (probe.counts_last_beginning()) {
     auto& starts = starts_[{probe.name, process}];
     if (starts == nullptr) starts = std::make_shared<StartTable>(shared_->displaced);
     const auto same = std::ranges::find_if(definitions_, [&probe](const ProbeDefinition* one) {

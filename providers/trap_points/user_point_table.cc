@@ -153,15 +153,16 @@ const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode, 
   return file ? &(*file)->functions : nullptr;
 }
 
-FindPiece UserPointTable::pieces_of(GuestVirt inode) const {
-  std::optional<guest_linux::FilePieces> pieces;
-  bool is_read = false;
-  return [this, inode, pieces, is_read](std::uint64_t offset) mutable {
-    const auto kernel = reader();
-    const auto pages = pages_of(kernel, inode);
-    if (pages && !std::exchange(is_read, true)) pieces = guest_linux::FilePieces::read(*pages);
-    return pages && pieces ? pieces->at(*pages, offset) : std::nullopt;
-  };
+std::optional<guest_linux::FilePiece> UserPointTable::piece_at(GuestVirt inode,
+                                                               std::uint64_t offset) {
+  const std::lock_guard lock(lock_);
+  const auto file = find_file(inode);
+  const auto kernel = reader();
+  const auto pages = file ? pages_of(kernel, inode) : std::nullopt;
+  if (!pages) return std::nullopt;
+  auto& pieces = (*file)->pieces;
+  if (!pieces) pieces = guest_linux::FilePieces::read(*pages);
+  return pieces ? pieces->at(*pages, offset) : std::nullopt;
 }
 
 std::size_t UserPointTable::read(GuestVirt inode, std::uint64_t offset,

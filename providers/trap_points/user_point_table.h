@@ -70,7 +70,9 @@ class UserPointTable {
   const guest_linux::FileFunctions* functions_of(GuestVirt inode,
                                                  Servers servers = Servers::NotAsked);
   /// The pieces of its code, by its unwind table.
-  FindPiece pieces_of(GuestVirt inode) const;
+  FindPiece pieces_of(GuestVirt inode) {
+    return [this, inode](std::uint64_t offset) { return piece_at(inode, offset); };
+  }
 
   /// The file's static probes; none where the file cannot be read. Good until the next call.
   std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode,
@@ -149,6 +151,7 @@ class UserPointTable {
   struct File {
     guest_linux::FileIdentity identity;
     guest_linux::FileFunctions functions;
+    std::optional<guest_linux::FilePieces> pieces{};       // once they were asked for
     Servers servers = Servers::NotAsked;                   // for the functions
     std::map<std::uint64_t, std::vector<PageRoom>> rooms;  // that are free, by page
     std::map<std::uint64_t, Point> points;                 // by offset
@@ -161,6 +164,7 @@ class UserPointTable {
   std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
   vmm::PageTableReader reader() const;
   Result<File*> find_file(GuestVirt inode, Servers servers = Servers::NotAsked);
+  std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
   Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
   bool has_disk(const GuestReader& kernel, GuestVirt inode) const;

@@ -1,6 +1,8 @@
 #include "vmm/base/printable.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 namespace ringside {
 namespace {
@@ -56,6 +58,16 @@ std::string terminal_text(std::string_view text, Breaks breaks) {
     for (const char c : unit) append_escape(result, c);
   }
   return result;
+}
+
+void append_grouped(std::string& out, std::uint64_t number) {
+  std::array<char, 20> buffer;
+  const char* const last = std::to_chars(buffer.begin(), buffer.end(), number).ptr;
+  const std::string_view digits(buffer.data(), static_cast<std::size_t>(last - buffer.data()));
+  for (std::size_t n = 0; n < digits.size(); ++n) {
+    if (n != 0 && (digits.size() - n) % 3 == 0) out += ',';
+    out += digits[n];
+  }
 }
 
 }  // namespace ringside

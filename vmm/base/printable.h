@@ -38,4 +38,12 @@ bool is_control(std::string_view character);
 /// character, become C's escapes: \r, \033.
 std::string terminal_text(std::string_view text, Breaks breaks = Breaks::Kept);
 
+/// Appends a number with a comma between each three digits: 1,234,567.
+void append_grouped(std::string& out, std::uint64_t number);
+inline std::string grouped(std::uint64_t number) {
+  std::string text;
+  append_grouped(text, number);
+  return text;
+}
+
 }  // namespace ringside

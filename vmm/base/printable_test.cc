@@ -29,5 +29,12 @@ TEST(Utf8, WhatATerminalWouldObeyIsSpelledOut) {
   EXPECT_EQ(terminal_text("a\tb\n\u00e4\x1b", Breaks::Escaped), "a\\tb\\n\u00e4\\033");
 }
 
+TEST(Grouped, HasACommaBetweenEachThreeDigits) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(grouped(UINT64_MAX), "18,446,744,073,709,551,615");
+}
+
 }  // namespace
 }  // namespace ringside

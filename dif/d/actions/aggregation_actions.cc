@@ -155,7 +155,7 @@ Checked<dif::Action> AggregationActions::percentile(Expr& call, dif::ActionKind 
 /// A constant number above 0 and up to 100, as it is written.
 Checked<std::string> AggregationActions::percentile_text(Expr& argument) {
   std::string text;
-  if (argument.kind == ExprKind::String) {
+  if (argument.kind == ExprKind::Decimal) {
     text = *argument.text;
   } else {
     TRY(tools_.resolver.resolve(&argument));

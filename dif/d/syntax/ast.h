@@ -61,7 +61,7 @@ enum class Op : std::uint8_t {
 enum class ExprKind : std::uint8_t {
   Integer,       // value, type
   String,        // text
-  Decimal,       // text: a floating-point constant; no expression takes one
+  Decimal,       // text: a floating-point constant, which percentile() alone takes
   Name,          // text: a global variable, built-in, inline or enumerator
   Scoped,        // scope, text: self->x, this->x
   KernelSymbol,  // module, text

@@ -82,12 +82,7 @@ Expr* NodeMaker::call(const Location& at, const Expr& function, ExprList* list) 
   if (node == nullptr) return nullptr;
   node->text = function.text;
   node->list = *list;
-  for (Expr* argument : *list) {
-    node->depth = std::max(node->depth, argument->depth + 1);
-    // percentile(@a, 99.9): the action takes the number as it is written.
-    const bool is_text = argument->kind == ExprKind::Decimal && *function.text == "percentile";
-    if (is_text) argument->kind = ExprKind::String;
-  }
+  for (const Expr* argument : *list) node->depth = std::max(node->depth, argument->depth + 1);
   return too_deep(node->depth, at) ? nullptr : node;
 }
 

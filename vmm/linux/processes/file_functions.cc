@@ -6,17 +6,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "vmm/base/printable.h"
+
 namespace ringside::guest_linux {
 namespace {
 
 using Source = FileFunctions::Source;
-
-/// 11020 is 11,020.
-std::string grouped(std::size_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
 
 std::string_view section_of(Source source) {
   return source == Source::Symbols ? ".symtab" : ".dynsym";

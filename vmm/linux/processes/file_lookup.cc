@@ -21,7 +21,7 @@ class Lookup {
     const auto mount = fs ? pointer(*fs, layout_.root_mount) : std::nullopt;
     const auto root = fs ? pointer(*fs, layout_.root_dentry) : std::nullopt;
     if (!mount || !root) return std::nullopt;
-    mount_ = mount->wrapping_sub(layout_.mount_inner), dentry_ = *root;
+    mount_ = mount->wrapping_sub(layout_.path.inner), dentry_ = *root;
     while (!path.empty()) {
       path.remove_prefix(path.front() == '/' ? 1 : 0);
       const std::string_view name = path.substr(0, path.find('/'));
@@ -39,11 +39,11 @@ class Lookup {
   }
 
   bool has_name(GuestVirt dentry, std::string_view name) const {
-    const auto length = load_field<std::uint32_t>(kernel_, dentry, layout_.length);
+    const auto length = load_field<std::uint32_t>(kernel_, dentry, layout_.path.length);
     if (!length || *length != name.size() || name.size() > kMostFileName) return false;
     std::array<char, kMostFileName> text{};
     const auto used = std::span(text).first(name.size());
-    const auto at = pointer(dentry, layout_.name);
+    const auto at = pointer(dentry, layout_.path.name);
     return at && kernel_.read(*at, std::as_writable_bytes(used)) &&
            std::string_view(used.data(), used.size()) == name;
   }
@@ -76,8 +76,8 @@ class Lookup {
     bool found = false;
     (void)walk_list(kernel_, mount_.wrapping_add(layout_.mounts), kMostMounts, [&](GuestVirt link) {
       const GuestVirt child = link.wrapping_sub(layout_.mount_sibling);
-      const auto root = pointer(child, std::uint64_t{layout_.mount_inner} + layout_.mount_root);
-      if (pointer(child, layout_.mounted_upon) != dentry_ || !root) return true;
+      const auto root = pointer(child, std::uint64_t{layout_.path.inner} + layout_.path.root);
+      if (pointer(child, layout_.path.mounted_upon) != dentry_ || !root) return true;
       mount_ = child, dentry_ = *root;
       found = true;
       return false;
@@ -107,21 +107,19 @@ std::optional<FileLookupLayout> FileLookupLayout::from(const TypeGraph& types) {
   take(layout.task_fs, "task_struct", {"fs"});
   take(layout.root_mount, "fs_struct", {"root", "mnt"});
   take(layout.root_dentry, "fs_struct", {"root", "dentry"});
-  take(layout.name, "dentry", {"d_name", "name"});
-  take(layout.length, "dentry", {"d_name", "len"});
   take(layout.inode, "dentry", {"d_inode"});
-  take(layout.mount_root, "vfsmount", {"mnt_root"});
-  take(layout.mount_inner, "mount", {"mnt"});
   take(layout.mounts, "mount", {"mnt_mounts"});
   take(layout.mount_sibling, "mount", {"mnt_child"});
-  take(layout.mounted_upon, "mount", {"mnt_mountpoint"});
   take(layout.task_pid, "task_struct", {"thread_pid"});
   take(layout.pid_level, "pid", {"level"});
   take(layout.pid_numbers, "pid", {"numbers"});
   take(layout.number, "upid", {"nr"});
   const auto number = types.find(TypeKind::Struct, "upid");
-  if (number) layout.number_bytes = static_cast<std::uint32_t>(types.size_of(*number));
-  return is_whole && number ? std::optional(layout) : std::nullopt;
+  const auto path = PathLayout::from(types);
+  if (!is_whole || !number || !path) return std::nullopt;
+  layout.number_bytes = static_cast<std::uint32_t>(types.size_of(*number));
+  layout.path = *path;
+  return layout;
 }
 
 std::optional<GuestVirt> find_file(const GuestReader& kernel, const FileLookupLayout& layout,

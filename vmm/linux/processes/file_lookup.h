@@ -2,7 +2,8 @@
 // the directory entries that the kernel has in memory and the mounts on the way. By struct
 // fs_struct, dentry (since 6.8 d_children and d_sib, before d_subdirs and d_child) and mount, as
 // the kernel's types lay them out. Does not: follow links, or find what the kernel has not looked
-// up itself. Hostile input, and the guest runs meanwhile: walks are bounded. Used by UserNames.
+// up itself. The way back, from a file to its path, is paths.h. Hostile input, and the guest runs
+// meanwhile: walks are bounded. Used by UserNames.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/linux/paths.h"
 
 namespace ringside::guest_linux {
 
@@ -20,9 +22,9 @@ struct FileLookupLayout {
   std::uint32_t task_fs = 0, root_mount = 0, root_dentry = 0;  // task_struct.fs, fs_struct.root
   std::uint32_t children = 0, sibling = 0;                     // of struct dentry
   bool is_hash_list = false;                                   // of children: struct hlist_head
-  std::uint32_t name = 0, length = 0, inode = 0;               // of struct dentry
-  std::uint32_t mount_root = 0;                                // of struct vfsmount
-  std::uint32_t mount_inner = 0, mounts = 0, mount_sibling = 0, mounted_upon = 0;  // struct mount
+  std::uint32_t inode = 0;
+  std::uint32_t mounts = 0, mount_sibling = 0;  // of struct mount
+  PathLayout path;
   /// task_struct.thread_pid, pid.level, pid.numbers, and upid.nr: a process's number in its own
   /// namespace.
   std::uint32_t task_pid = 0, pid_level = 0, pid_numbers = 0, number_bytes = 0, number = 0;

@@ -19,9 +19,9 @@ class FileLookup : public testing::TestWithParam<bool> {
     at_.is_hash_list = GetParam();
     at_.task_fs = 0x8, at_.root_mount = 0x10, at_.root_dentry = 0x18;
     at_.children = 0x10, at_.sibling = 0x20;
-    at_.name = 0x38, at_.length = 0x34, at_.inode = 0x40;
-    at_.mount_root = 0x8, at_.mount_inner = 0x20;
-    at_.mounts = 0x40, at_.mount_sibling = 0x50, at_.mounted_upon = 0x18;
+    at_.path.name = 0x38, at_.path.length = 0x34, at_.inode = 0x40;
+    at_.path.root = 0x8, at_.path.inner = 0x20, at_.path.mounted_upon = 0x18;
+    at_.mounts = 0x40, at_.mount_sibling = 0x50;
     at_.task_pid = 0x20, at_.pid_level = 4, at_.pid_numbers = 0x10, at_.number_bytes = 16,
     at_.number = 0;
     root_ = dentry("/", 0x100);
