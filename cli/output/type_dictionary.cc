@@ -52,7 +52,7 @@ class Declarations {
   /// anonymous type has no other place than this one.
   void named(TypeId id, std::string name, unsigned depth, unsigned steps = 0) {
     const Type& type = types_[id];
-    const TypeKind target = types_[type.target].kind;
+    const TypeKind target = types_[types_.without_userland(type.target)].kind;
     const bool binds_tighter = target == TypeKind::Array || target == TypeKind::Function;
     if (steps > kMostSteps) {
       text_ += "..." + name;
@@ -68,6 +68,7 @@ class Declarations {
       case TypeKind::Const: return qualified("const ", type, std::move(name), depth, steps);
       case TypeKind::Volatile: return qualified("volatile ", type, std::move(name), depth, steps);
       case TypeKind::Restrict: return qualified("restrict ", type, std::move(name), depth, steps);
+      case TypeKind::Userland: return named(type.target, std::move(name), depth, steps + 1);
       default: break;
     }
     if (type.name.empty() && is_c_type(type) && depth < kDeepest) {
@@ -80,7 +81,7 @@ class Declarations {
 
   void qualified(std::string_view word, const Type& type, std::string name, unsigned depth,
                  unsigned steps) {
-    if (types_[type.target].kind == TypeKind::Pointer) {
+    if (types_[types_.without_userland(type.target)].kind == TypeKind::Pointer) {
       name.insert(0, word);
     } else {
       text_ += word;

@@ -33,6 +33,7 @@ TypeId find_or_make(TypeGraph& to, const TypeGraph& from, TypeId id, unsigned st
   const auto next = [&] { return find_or_make(to, from, type.target, steps - 1); };
   switch (type.kind) {
     case TypeKind::Pointer: return to.pointer_to(next());
+    case TypeKind::Userland: return to.userland(next());
     case TypeKind::Array: return to.array_of(next(), type.count);
     case TypeKind::Const:
     case TypeKind::Volatile:

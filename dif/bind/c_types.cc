@@ -36,7 +36,8 @@ std::string text_of(const TypeGraph& graph, TypeId id, unsigned depth) {
   for (unsigned steps = 0; steps < kDeepestType; ++steps) {
     const Type& type = graph[id];
     const bool names_other = type.kind == TypeKind::Typedef || type.kind == TypeKind::Const ||
-                             type.kind == TypeKind::Volatile || type.kind == TypeKind::Restrict;
+                             type.kind == TypeKind::Volatile || type.kind == TypeKind::Restrict ||
+                             type.kind == TypeKind::Userland;
     if (!names_other) break;
     if (type.kind == TypeKind::Typedef) alias = type.name;
     id = type.target;
@@ -63,7 +64,8 @@ std::string text_of(const TypeGraph& graph, TypeId id, unsigned depth) {
     case TypeKind::Typedef:
     case TypeKind::Const:
     case TypeKind::Volatile:
-    case TypeKind::Restrict: break;  // a cycle
+    case TypeKind::Restrict:
+    case TypeKind::Userland: break;  // a cycle
   }
   return "void";
 }

@@ -32,7 +32,7 @@ TypeKind name_space(const Type& type) {
 
 bool is_transparent(TypeKind kind) {
   return kind == TypeKind::Typedef || kind == TypeKind::Const || kind == TypeKind::Volatile ||
-         kind == TypeKind::Restrict;
+         kind == TypeKind::Restrict || kind == TypeKind::Userland;
 }
 
 /// All orders of a declaration's words, since C allows any: "long unsigned int" is BTF's spelling.
@@ -237,6 +237,16 @@ TypeId TypeGraph::pointer_to(TypeId target) {
   return id;
 }
 
+TypeId TypeGraph::userland(TypeId type) {
+  if (is_userland(type)) return type;
+  const auto& known = owner(type).userland_;
+  if (const auto at = known.find(type.value); at != known.end()) return at->second;
+  if (const auto own = userland_.find(type.value); own != userland_.end()) return own->second;
+  const TypeId id = append(Type{.kind = TypeKind::Userland, .target = type});
+  userland_.emplace(type.value, id);
+  return id;
+}
+
 TypeId TypeGraph::array_of(TypeId element, std::uint32_t count) {
   return append(Type{.kind = TypeKind::Array, .target = element, .count = count});
 }
@@ -385,6 +395,7 @@ class TypeGraph::Speller {
       case TypeKind::Const: return qualified("const", type, std::move(declarator), depth);
       case TypeKind::Volatile: return qualified("volatile", type, std::move(declarator), depth);
       case TypeKind::Restrict: return qualified("restrict", type, std::move(declarator), depth);
+      case TypeKind::Userland: return spell(type.target, std::move(declarator), depth + 1);
       default: break;
     }
     return declarator.empty() ? named(type) : named(type) + ' ' + declarator;
@@ -392,14 +403,14 @@ class TypeGraph::Speller {
 
  private:
   std::string pointer(const Type& type, const std::string& declarator) const {
-    const TypeKind target = graph_[type.target].kind;
+    const TypeKind target = graph_[graph_.without_userland(type.target)].kind;
     const bool binds_tighter = target == TypeKind::Array || target == TypeKind::Function;
     return binds_tighter ? "(*" + declarator + ')' : '*' + declarator;
   }
 
   std::string qualified(std::string_view word, const Type& type, std::string declarator,
                         unsigned depth) const {
-    if (graph_[type.target].kind == TypeKind::Pointer) {
+    if (graph_[graph_.without_userland(type.target)].kind == TypeKind::Pointer) {
       std::string inner(word);
       if (!declarator.empty()) inner += ' ' + declarator;
       return spell(type.target, std::move(inner), depth + 1);

@@ -32,6 +32,7 @@ enum class TypeKind : std::uint8_t {
   Const,     // target
   Volatile,  // target
   Restrict,  // target
+  Userland,  // target: a qualifier as Const is, of what lies in a process's address space
   Function,  // target is the return type; parameters
   String,    // D's `string`: characters up to strsize, held by reference
 };
@@ -113,6 +114,14 @@ class TypeGraph {
                   std::span<const Enumerator> enumerators);
   TypeId add_function(TypeId result, std::span<const Parameter> parameters, bool is_variadic);
   TypeId pointer_to(TypeId target);  // the same id for the same target
+  /// `type` as what lies in a process's address space; the same id for the same type. Userland is
+  /// the outermost qualifier.
+  TypeId userland(TypeId type);
+  bool is_userland(TypeId id) const { return (*this)[id].kind == TypeKind::Userland; }
+  /// `id` without that.
+  TypeId without_userland(TypeId id) const { return is_userland(id) ? (*this)[id].target : id; }
+  /// A pointer whose value is an address of a process.
+  TypeId user_pointer_to(TypeId target) { return pointer_to(userland(target)); }
   TypeId array_of(TypeId element, std::uint32_t count);
   /// Completes a Forward or empty type in place (a program that defines what it declared). Not a
   /// base's.
@@ -192,7 +201,7 @@ class TypeGraph {
   std::vector<std::shared_ptr<const std::vector<std::byte>>> adopted_;
   std::unordered_map<Key, TypeId, KeyHash> by_name_;
   std::unordered_map<std::string_view, std::pair<TypeId, std::int64_t>, NameHash> by_enumerator_;
-  std::unordered_map<std::uint32_t, TypeId> pointers_;
+  std::unordered_map<std::uint32_t, TypeId> pointers_, userland_;
 };
 
 /// The names under which a TypeGraph keeps the types of a kernel's variables, which BTF may have.

@@ -331,5 +331,18 @@ TEST_F(TypeOverlay, CompletesAStructureOfItsOwnInPlace) {
   EXPECT_EQ(overlay_.size_of(overlay_[pointer].target), 12u);
 }
 
+TEST_F(TypeOverlay, SaysWhatLiesInAProcess) {
+  const TypeId function = base_.add_function({}, {}, false);
+  const TypeId number = *base_.find("int"), pointer = overlay_.user_pointer_to(number);
+
+  EXPECT_TRUE(overlay_.is_userland(overlay_[pointer].target));
+  EXPECT_EQ(overlay_.resolve(overlay_[pointer].target), overlay_.resolve(number));
+  EXPECT_EQ(overlay_.user_pointer_to(number), pointer);
+  EXPECT_NE(overlay_.pointer_to(number), pointer);
+  EXPECT_EQ(overlay_.userland(overlay_.userland(number)), overlay_.userland(number));
+  EXPECT_EQ(overlay_.to_string(pointer), "int *");
+  EXPECT_EQ(overlay_.to_string(overlay_.user_pointer_to(function)), "void (*)(void)");
+}
+
 }  // namespace
 }  // namespace ringside

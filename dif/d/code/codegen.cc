@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 
 namespace ringside::d {
@@ -12,7 +13,7 @@ Checked<dif::Difo> CodeGenerator::generate_value(Resolver& resolver, const Expr&
   CodeGenerator generator(resolver);
   const Part part(generator, e);
   const dif::ValueType type = TRY(resolver.value_type(e));
-  const unsigned reg = TRY(generator.evaluate(e));
+  const unsigned reg = TRY(generator.readable(e, As::Value));
   if (resolver.types().is_float(e.type) && e.identifier != nullptr) {
     // A variable that nobody assigned to lies nowhere; as a number it is 0.
     const Label there = generator.out_.label();
@@ -28,7 +29,7 @@ Checked<dif::Difo> CodeGenerator::generate_value(Resolver& resolver, const Expr&
 Checked<dif::Difo> CodeGenerator::generate_string(Resolver& resolver, const Expr& e) {
   CodeGenerator generator(resolver);
   const Part part(generator, e);
-  const unsigned reg = TRY(generator.evaluate(e));
+  const unsigned reg = TRY(generator.readable(e, As::Text));
   return generator.finish(reg, {dif::ValueKind::String, false, 0}, e);
 }
 
@@ -106,6 +107,24 @@ Checked<unsigned> CodeGenerator::fitted(const Expr& e, TypeId to) {
   return reg;
 }
 
+/// Whether it lies in a process's memory, which D's operations on text and objects do not read.
+bool CodeGenerator::is_copied_in(const Expr& e, As as) const {
+  if (as == As::Text) return types_.is_user_pointer(types_.decay(e.type));
+  return types_.is_userland(e.type) && types_.by_reference(e.type);
+}
+
+/// The value of `e` where D can read it: that of a process is copied.
+Checked<unsigned> CodeGenerator::readable(const Expr& e, As as) {
+  const unsigned reg = TRY(evaluate(e));
+  if (!is_copied_in(e, as)) return reg;
+  if (as == As::Text && !types_.is_array(e.type)) {
+    return call(dif::Subroutine::Copyinstr, std::array{reg});
+  }
+  const unsigned size = TRY(out_.constant(types_.measure(e.type), e.at));
+  const auto copy = as == As::Text ? dif::Subroutine::Copyinstr : dif::Subroutine::Copyin;
+  return call(copy, std::array{reg, size});
+}
+
 // Conditions
 
 Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
@@ -117,8 +136,8 @@ Checked<void> CodeGenerator::compare(const Expr& e, bool when, Label to) {
   const bool integers = types_.is_integer(a) && types_.is_integer(b);
   const TypeId work = integers ? types_.arithmetic(a, b) : types_.uint64;
   const bool is_signed = strings || types_.is_signed(work);
-  const unsigned left = TRY(evaluate(*e.a));
-  const unsigned right = TRY(evaluate(*e.b));
+  const unsigned left = TRY(strings ? readable(*e.a, As::Text) : evaluate(*e.a));
+  const unsigned right = TRY(strings ? readable(*e.b, As::Text) : evaluate(*e.b));
   out_.emit(strings ? Opcode::Scmp : Opcode::Cmp, left, right);
   out_.release(left);
   out_.release(right);
@@ -181,12 +200,16 @@ Checked<unsigned> CodeGenerator::truth(const Expr& e) {
 
 Checked<unsigned> CodeGenerator::conditional(const Expr& e) {
   const Label otherwise = out_.label(), end = out_.label();
+  const auto side = [&](const Expr& value) {
+    return types_.is_string(e.type) && !is_zero(value) ? readable(value, As::Text)
+                                                       : evaluate(value);
+  };
   TRY(jump(*e.a, false, otherwise));
-  const unsigned result = TRY(evaluate(*e.b));
+  const unsigned result = TRY(side(*e.b));
   out_.branch(Opcode::Ba, end);
   out_.place(otherwise);
   out_.release(result);
-  const unsigned second = TRY(evaluate(*e.c));
+  const unsigned second = TRY(side(*e.c));
   if (second != result) {  // the first one's register is free again here
     out_.emit(Opcode::Mov, second, 0, result);
     out_.release(second);
@@ -304,6 +327,7 @@ Checked<unsigned> CodeGenerator::unary(const Expr& e) {
 
 Checked<unsigned> CodeGenerator::cast(const Expr& e) {
   if (types_.is_string(e.a->type) && types_.is_integer(e.type)) return truth(*e.a);
+  if (types_.is_string(e.type)) return readable(*e.a, As::Text);
   const unsigned reg = TRY(evaluate(*e.a));
   const TypeId from = types_.decay(e.a->type);
   if (types_.is_scalar(e.type) && types_.cast_cuts(from, e.type)) TRY(extend(reg, e.type, e.at));
@@ -340,7 +364,7 @@ Checked<unsigned> CodeGenerator::value_of(const Expr& e) {
     case ExprKind::Aggregation:
       return complain("D_SYNTAX", e.at, "an aggregation may not be used in an expression");
     case ExprKind::Cast: return cast(e);
-    case ExprKind::Stringof: return evaluate(*e.a);
+    case ExprKind::Stringof: return readable(*e.a, As::Text);
     case ExprKind::SizeofType:
     case ExprKind::SizeofExpr:
     case ExprKind::Offsetof:

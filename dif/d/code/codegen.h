@@ -5,6 +5,8 @@
 // size; a record, a key and some casts (Types::cast_cuts()) cut a value to their own size.
 #pragma once
 
+#include <span>
+
 #include "dif/d/code/emitter.h"
 #include "dif/d/code/memory_access.h"
 #include "dif/d/code/source_parts.h"
@@ -54,6 +56,9 @@ class CodeGenerator {
   Checked<unsigned> evaluate(const Expr& e);
   Checked<unsigned> value_of(const Expr& e);
   Checked<unsigned> fitted(const Expr& e, TypeId to);
+  enum class As : std::uint8_t { Text, Value };
+  bool is_copied_in(const Expr& e, As as) const;
+  Checked<unsigned> readable(const Expr& e, As as);
   bool fits(const Expr& e) const;
   Checked<unsigned> truth(const Expr& e);
   Checked<void> jump(const Expr& e, bool when, Label to);
@@ -90,12 +95,14 @@ class CodeGenerator {
   Checked<unsigned> step(const Expr& e, bool want_old);
   Checked<unsigned> read_modify_write(const Expr& target, const Expr& e, bool want_old);
   Checked<unsigned> call(const Expr& e);
+  unsigned call(dif::Subroutine subroutine, std::span<const unsigned> values);
   struct Slot {  // one value for the tuple stack
     const Expr* value;
     TypeId type;  // to convert to
     bool as_string;
   };
   Checked<void> push_all(const std::vector<Slot>& slots);
+  bool uses_tuple(const Expr& e) const;
   Checked<unsigned> slot_value(const Slot& slot);
   Checked<void> push(const Slot& slot, unsigned reg);
   Checked<void> fits_tuple(const std::vector<Slot>& slots) const;

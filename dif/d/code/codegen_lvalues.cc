@@ -7,22 +7,20 @@
 #include "dif/d/syntax/ast.h"
 
 namespace ringside::d {
-namespace {
 
 /// Its code uses the tuple stack.
-bool uses_tuple(const Expr& e) {
+bool CodeGenerator::uses_tuple(const Expr& e) const {
+  const bool copied = is_copied_in(e, As::Text) || is_copied_in(e, As::Value);
   const bool element =
       e.kind == ExprKind::Index && e.identifier != nullptr && e.identifier->is_associative;
   const bool to_memory =
       e.kind == ExprKind::Assign && e.a->identifier == nullptr;  // string_length()
-  if (e.kind == ExprKind::Call || element || to_memory) return true;
+  if (e.kind == ExprKind::Call || copied || element || to_memory) return true;
   for (const Expr* part : {e.a, e.b, e.c}) {
     if (part != nullptr && uses_tuple(*part)) return true;
   }
-  return std::ranges::any_of(e.list, [](const Expr* part) { return uses_tuple(*part); });
+  return std::ranges::any_of(e.list, [this](const Expr* part) { return uses_tuple(*part); });
 }
-
-}  // namespace
 
 // Lvalues
 
@@ -202,9 +200,11 @@ Checked<unsigned> CodeGenerator::assign(const Expr& e) {
   const bool frees = types_.by_reference(target.type) && is_zero(*e.b);
   const bool cut = target.identifier != nullptr && !target.identifier->is_hidden_variable() &&
                    types_.store_cuts(e.b->type, target.type);
-  const unsigned value = TRY(frees ? out_.constant(0, e.at)
-                             : cut ? fitted(*e.b, target.type)
-                                   : evaluate(*e.b));
+  const unsigned value = TRY(frees                              ? out_.constant(0, e.at)
+                             : cut                              ? fitted(*e.b, target.type)
+                             : types_.is_string(target.type)    ? readable(*e.b, As::Text)
+                             : types_.by_reference(target.type) ? readable(*e.b, As::Value)
+                                                                : evaluate(*e.b));
   if (target.identifier != nullptr) {
     TRY(store_symbol(target, value));
     return value;
@@ -266,7 +266,8 @@ Checked<unsigned> CodeGenerator::read_modify_write(const Expr& target, const Exp
 // Tuples and calls
 
 Checked<unsigned> CodeGenerator::slot_value(const Slot& slot) {
-  if (slot.as_string || !types_.is_scalar(slot.type)) return evaluate(*slot.value);
+  if (slot.as_string) return readable(*slot.value, As::Text);
+  if (!types_.is_scalar(slot.type)) return readable(*slot.value, As::Value);
   return fitted(*slot.value, slot.type);
 }
 
@@ -339,6 +340,15 @@ Checked<unsigned> CodeGenerator::call(const Expr& e) {
   const unsigned reg = TRY(out_.allocate(e.at));
   out_.indexed(Opcode::Call, static_cast<unsigned>(info.id), reg);
   return reg;
+}
+
+/// With numbers; the first one's register gets what it returns, the others' are released.
+unsigned CodeGenerator::call(dif::Subroutine subroutine, std::span<const unsigned> values) {
+  out_.emit(Opcode::Flushts);
+  for (const unsigned value : values) out_.push(Opcode::Pushtv, dif::TupleType::Value, 0, value);
+  for (const unsigned value : values.subspan(1)) out_.release(value);
+  out_.indexed(Opcode::Call, static_cast<unsigned>(subroutine), values.front());
+  return values.front();
 }
 
 }  // namespace ringside::d

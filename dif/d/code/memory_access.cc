@@ -8,12 +8,19 @@
 namespace ringside::d {
 namespace {
 
-Opcode load_opcode(std::uint64_t size, bool is_signed) {
+/// `user`: from the address space of the process.
+Opcode load_opcode(std::uint64_t size, bool is_signed, bool user = false) {
   switch (size) {
-    case 1: return is_signed ? Opcode::Ldsb : Opcode::Ldub;
-    case 2: return is_signed ? Opcode::Ldsh : Opcode::Lduh;
-    case 4: return is_signed ? Opcode::Ldsw : Opcode::Lduw;
-    default: return Opcode::Ldx;
+    case 1:
+      return user ? (is_signed ? Opcode::Uldsb : Opcode::Uldub)
+                  : (is_signed ? Opcode::Ldsb : Opcode::Ldub);
+    case 2:
+      return user ? (is_signed ? Opcode::Uldsh : Opcode::Ulduh)
+                  : (is_signed ? Opcode::Ldsh : Opcode::Lduh);
+    case 4:
+      return user ? (is_signed ? Opcode::Uldsw : Opcode::Ulduw)
+                  : (is_signed ? Opcode::Ldsw : Opcode::Lduw);
+    default: return user ? Opcode::Uldx : Opcode::Ldx;
   }
 }
 
@@ -99,7 +106,7 @@ Checked<unsigned> MemoryAccess::load_bits(const Expr& e, unsigned address) {
   const auto unit = unit_of(e);
   if (!unit) return load_spread(e, address);
   const unsigned width = e.member.bit_width;
-  out_.emit(load_opcode(unit->size, false), address, 0, address);
+  out_.emit(load_opcode(unit->size, false, types_.is_userland(e.type)), address, 0, address);
   const unsigned above = 64 - unit->shift - width, unused = 64 - width;
   const unsigned bits =
       TRY(out_.constant(above, bits_name(e, KernelNamer::Kind::BitsAbove, above, *unit), e.at));
@@ -113,7 +120,8 @@ Checked<unsigned> MemoryAccess::load_bits(const Expr& e, unsigned address) {
 
 Checked<unsigned> MemoryAccess::load(const Expr& e, unsigned address) {
   if (is_bit_field(e)) return load_bits(e, address);
-  out_.emit(load_opcode(types_.size(e.type), types_.is_signed(e.type)), address, 0, address);
+  const bool user = types_.is_userland(e.type);
+  out_.emit(load_opcode(types_.size(e.type), types_.is_signed(e.type), user), address, 0, address);
   return address;
 }
 
@@ -174,8 +182,9 @@ Checked<unsigned> MemoryAccess::load_spread(const Expr& e, unsigned address) {
   const unsigned result = TRY(out_.constant(0, e.at));
   const unsigned part = TRY(out_.allocate(e.at));
   const unsigned amount = TRY(out_.allocate(e.at));
+  const Opcode load_byte = load_opcode(1, false, types_.is_userland(e.type));
   for (unsigned bit = 0; bit < skip + width; bit += 8) {
-    out_.emit(Opcode::Ldub, address, 0, part);
+    out_.emit(load_byte, address, 0, part);
     const bool first = bit == 0;
     out_.set_integer(first ? skip : bit - skip, amount);
     out_.emit(first ? Opcode::Srl : Opcode::Sll, part, amount, part);

@@ -145,7 +145,7 @@ Checked<void> Resolver::declare_assigned(Expr* e) {
         "D_OP_INCOMPAT", e->at,
         fmt::format("cannot assign a value of type {} to a variable", types_.name(e->b->type)));
   }
-  return declare_written(*e->a, e->b->type, e->at);
+  return declare_written(*e->a, types_.graph().without_userland(e->b->type), e->at);
 }
 
 Checked<void> Resolver::check_writable(const Expr& e, const Expr& target) const {
@@ -157,6 +157,9 @@ Checked<void> Resolver::check_writable(const Expr& e, const Expr& target) const 
     return complain(
         "D_OP_WRITE", e.at,
         fmt::format("built-in variable {} may not be written", target.identifier->name));
+  }
+  if (target.identifier == nullptr && types_.is_userland(target.type)) {
+    return complain("D_OP_WRITE", e.at, "the memory of a process is written by copyout( ) alone");
   }
   const std::string_view op = e.kind == ExprKind::Assign ? "=" : op_text(e.op);
   const bool element =

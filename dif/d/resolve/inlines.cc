@@ -52,7 +52,8 @@ Expr* Resolver::make_clause_local_of(const Identifier& identifier, const Locatio
 
 Checked<Resolver::Once> Resolver::evaluate_once(Expr* e) {
   if (is_pure(*e) || e->translation != nullptr) return Once{nullptr, e};
-  Identifier* const identifier = TRY(add_hidden_variable("kept", types_.decay(e->type), e->at));
+  const TypeId type = types_.graph().without_userland(types_.decay(e->type));
+  Identifier* const identifier = TRY(add_hidden_variable("kept", type, e->at));
   Expr* const target = make_clause_local_of(*identifier, e->at);
   Expr* const assignment = make_node(arena_, ExprKind::Assign, e->at, target, e);
   TRY(resolve(assignment));

@@ -45,7 +45,8 @@ std::optional<KernelNamer::TypeName> KernelNamer::of_type(TypeId id) const {
         [[fallthrough]];
       case TypeKind::Const:
       case TypeKind::Volatile:
-      case TypeKind::Restrict: id = type.target; break;
+      case TypeKind::Restrict:
+      case TypeKind::Userland: id = type.target; break;
       default: return {};
     }
   }

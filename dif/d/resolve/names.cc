@@ -112,7 +112,7 @@ Checked<void> Resolver::check_key(const Expr& e, Identifier* array, std::size_t 
                                 types_.name(e.type)));
   }
   if (fresh) {
-    array->keys.push_back(e.type);
+    array->keys.push_back(types_.graph().without_userland(e.type));
     return {};
   }
   const TypeId expected = array->keys[position];

@@ -90,7 +90,7 @@ Checked<void> OperatorRules::dereference(Expr* e) const {
   if (!types_.is_pointer(pointer)) {
     return complain("D_DEREF_NONPTR", e->at, "cannot dereference non-pointer type");
   }
-  e->type = types_.referent(pointer);
+  e->type = types_.pointed(pointer);
   if (types_.is_void(e->type)) {
     return complain("D_DEREF_VOID", e->at, "cannot dereference pointer to void");
   }
@@ -355,7 +355,7 @@ Checked<void> OperatorRules::type_element(Expr* e) const {
                                 types_.name(e->list[0]->type)));
   }
   TRY(check_bounds(e));
-  e->type = types_.referent(pointer);
+  e->type = types_.pointed(pointer);
   if (types_.is_void(e->type) || types_.is_function(e->type)) {
     return complain("D_OP_INCOMPAT", e->at,  // as p + n
                     "operator [ ] cannot be applied to a pointer to void or a function");

@@ -162,7 +162,8 @@ Checked<TypeId> Resolver::structure_of(const Expr& e) {
                     "{}struct or union",
                     op, types_.name(e.a->type), arrow ? "pointer to a " : ""));
   }
-  type = type_resolver_.completed(type);
+  // A structure of a program's is not the kernel's of that name.
+  if (!types_.is_userland(type)) type = type_resolver_.completed(type);
   if (types_.kind(type) != TypeKind::Forward) return type;
   return complain("D_OP_INCOMPLETE", e.at,
                   fmt::format("operator {} cannot be applied to a forward declaration: no {} "
@@ -181,8 +182,8 @@ Checked<void> Resolver::resolve_member(Expr* e) {
                                 types_.suggest_member(type, *e->text)));
   }
   e->member = *found;
-  e->container = type;
-  e->type = found->type;
+  e->container = types_.graph().without_userland(type);
+  e->type = types_.is_userland(type) ? types_.userland(found->type) : found->type;
   e->is_lvalue = e->kind == ExprKind::Arrow || e->a->is_lvalue;
   const std::string_view tag = types_.at(type).name;
   const bool own = tag.empty() || type_resolver_.is_own_tag(types_.kind(type), tag);
@@ -203,7 +204,8 @@ Checked<void> Resolver::resolve_cast(Expr* e) {
     TRY(resolve(e->a));
   }
   const TypeId from = types_.decay(e->a->type);
-  e->type = to;
+  const bool to_same_space = types_.is_user_pointer(from) && types_.is_pointer(to);
+  e->type = to_same_space ? types_.graph().user_pointer_to(types_.referent(to)) : to;
   const bool array = types_.is_array(e->a->type) && !types_.is_pointer(to);
   const bool scalars =
       types_.is_scalar(to) && types_.is_scalar(from) && !types_.is_string(from) && !array;

@@ -35,7 +35,7 @@ Checked<TypeId> TypeResolver::resolve_specifiers(TypeSpec& spec) {
     TypeId type = TRY(base_type(spec));
     if (spec.base == Base::Struct || spec.base == Base::Union) type = TRY(struct_type(spec));
     if (spec.base == Base::Enum) type = TRY(enum_type(spec));
-    spec.resolved = type;
+    spec.resolved = spec.is_userland ? types_.graph().userland(type) : type;
   }
   return *spec.resolved;
 }
@@ -339,15 +339,22 @@ Checked<TypeId> TypeResolver::array_type(TypeId base, const Declarator& declarat
 }
 
 /// From the base type towards the name, next to which the keys of an associative array stand.
+/// `userland` is said of what pointers point at: what is declared itself is D's.
 Checked<TypeId> TypeResolver::apply_declarator(TypeId base, const Declarator& declarator,
                                                bool keys_allowed, Unsized unsized) {
   for (std::size_t i = declarator.derivations.size(); i-- > 0;) {
     const Derivation& step = declarator.derivations[i];
     switch (step.kind) {
-      case Derivation::Kind::Pointer: base = types_.graph().pointer_to(base); break;
-      case Derivation::Kind::Function: base = TRY(function_type(base, step, declarator.at)); break;
+      case Derivation::Kind::Pointer:
+        if (types_.is_user_pointer(base)) base = types_.graph().userland(base);
+        base = types_.graph().pointer_to(base);
+        break;
+      case Derivation::Kind::Function:
+        base = TRY(function_type(types_.graph().without_userland(base), step, declarator.at));
+        break;
       case Derivation::Kind::Array:
-        base = TRY(array_type(base, declarator, step, i == 0 ? unsized : Unsized::Refused));
+        base = TRY(array_type(types_.graph().without_userland(base), declarator, step,
+                              i == 0 ? unsized : Unsized::Refused));
         break;
       case Derivation::Kind::Keys:
         if (keys_allowed && i == 0) break;
@@ -357,7 +364,7 @@ Checked<TypeId> TypeResolver::apply_declarator(TypeId base, const Declarator& de
                                     declarator.name != nullptr ? *declarator.name : "(unnamed)"));
     }
   }
-  return base;
+  return types_.graph().without_userland(base);
 }
 
 Checked<TypeId> TypeResolver::resolve_type_name(Declaration& declaration) {

@@ -120,6 +120,15 @@ FakeGuest::FakeGuest() {
   user_.base = kUser;
   user_.bytes.resize(0x1000);
   user_.put(kUser, std::array<char, 10>{"from user"});
+  for (const std::uint32_t n : {0U, 1U}) {
+    const std::uint64_t at = kUserNode + n * 0x30;
+    user_.put(at, -3 + static_cast<std::int32_t>(n));
+    user_.put(at + 4, n == 0 ? std::array<char, 8>{"first"} : std::array<char, 8>{"unended"});
+    user_.put(at + 12, n == 0 ? 0xadU : 0U);
+    user_.put(at + 16, n == 0 ? at + 0x30 : 0);
+    user_.put(at + 24, kUser);
+    user_.put(at + 32, std::array<std::int32_t, 3>{7, -8, 9});
+  }
 }
 
 Result<std::uint64_t, Fault> FakeGuest::variable(dif::ContextVariable which) const {

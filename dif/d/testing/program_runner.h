@@ -43,6 +43,9 @@ inline constexpr std::uint64_t kFile = kGuestBase + 0x200;    // its struct file
 inline constexpr std::uint64_t kName = kGuestBase + 0x300;    // "hello"
 inline constexpr std::uint64_t kNumber = kGuestBase + 0x400;  // `number: int -7
 inline constexpr std::uint64_t kUser = 0x40'0000;             // "from user" in the user's memory
+/// There, too: two of struct node { int id; char name[8]; unsigned low : 3, high : 5; struct node
+/// *next; char *text; int values[3]; }, the first leads to the second; `text` is kUser.
+inline constexpr std::uint64_t kUserNode = kUser + 0x100;
 
 /// Guest memory with the objects above; arg0 is 100, arg1 kTask, arg2 -5 (as an int), arg3 kUser.
 class FakeGuest final : public dif::GuestContext {

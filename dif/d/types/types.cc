@@ -99,9 +99,23 @@ std::uint64_t Types::measure(TypeId id) const {
 }
 
 TypeId Types::decay(TypeId id) const {
-  if (is_array(id)) return graph_.pointer_to(referent(id));
+  if (is_array(id)) {
+    const TypeId element = referent(id);
+    return is_userland(id) ? graph_.user_pointer_to(element) : graph_.pointer_to(element);
+  }
   if (is_function(id)) return graph_.pointer_to(id);
   return id;
+}
+
+TypeId Types::userland(TypeId id) const {
+  TypeId plain = graph_.without_userland(id);
+  if (is_pointer(plain) && !is_user_pointer(plain)) plain = graph_.user_pointer_to(referent(plain));
+  return graph_.userland(plain);
+}
+
+TypeId Types::pointed(TypeId pointer) const {
+  const TypeId target = referent(pointer);
+  return is_userland(target) ? userland(target) : target;
 }
 
 TypeId Types::arithmetic(TypeId id) const {

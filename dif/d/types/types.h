@@ -43,6 +43,13 @@ class Types {
 
   bool is_function(TypeId id) const { return kind(id) == TypeKind::Function; }
 
+  /// Whether what has this type lies in the address space of the process.
+  bool is_userland(TypeId id) const { return graph_.is_userland(id); }
+  /// Whether its value is an address there.
+  bool is_user_pointer(TypeId id) const { return is_pointer(id) && is_userland(referent(id)); }
+  /// `id` as what lies there. A pointer that is read there is an address of that space, too.
+  TypeId userland(TypeId id) const;
+
   /// Takes note that what is compiled contains how a structure or enum is laid out.
   void use_layout(TypeId id) const;
   /// Notes that the program declares or casts with the name of a number's type.
@@ -58,6 +65,8 @@ class Types {
   std::uint64_t measure(TypeId id) const;
   /// The type of an array used as a value: a pointer to its elements.
   TypeId decay(TypeId id) const;
+  /// The type of what lies where a pointer points.
+  TypeId pointed(TypeId pointer) const;
   /// The type that a pointer or array points at.
   TypeId referent(TypeId id) const { return at(id).target; }
   /// Whether no member of the structure or union begins after this one of its own.
