@@ -12,7 +12,10 @@
   .section .rodata
   .code64
 
+/* A C compiler takes an array of 16 bytes or more to begin at a multiple of 16 (System V ABI for
+ * x86-64, 3.1.2, "Aggregates and Unions"). */
   .macro public name
+  .balign 16
   .globl \name
   .hidden \name
 \name:
