@@ -51,6 +51,7 @@ FOREIGN = (
     (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
     (re.compile(r"libvirt/"), ("vmm/attach",)),
     (re.compile(r"(libelf|gelf)\.h"), ("vmm/kernel_file",)),
+    (re.compile(r"(elfutils/libdw|dwarf)\.h"), ("vmm/linux",)),
     (re.compile(r"elfutils/"), ("vmm/linux",)),
 )
 
