@@ -191,7 +191,7 @@ static void run_many_floats(void) {
   AS(many_floats)(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, (struct floats){12, 13});
 }
 
-#define CALL(f) #f, (void (*)(void))f, run_##f
+#define CALL(f) #f, run_##f
 #define NOWHERE \
   { 0, 0 }
 #define WORD(v) \

@@ -9,6 +9,8 @@ extern "C" {
 
 enum { kMostMembers = 40, kMostArguments = 12, kSavedWords = 6 + 16 };
 
+#define kAnyValue 0xabcdefUL /* of an argument */
+
 struct sample_member {
   const char* name;
   unsigned long bit_offset, bits;
@@ -29,7 +31,6 @@ struct sample_argument {
 /** A function, and a call of its type, which goes to the function that saves what it is passed. */
 struct sample_call {
   const char* name;
-  void (*function)(void);
   void (*run)(void);
   int count;
   struct sample_argument arguments[kMostArguments];

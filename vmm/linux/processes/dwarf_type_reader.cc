@@ -87,6 +87,11 @@ std::uint64_t count_of(Dwarf_Die& range) {
   return last ? *last + 1 - dwarf_number(range, DW_AT_lower_bound).value_or(0) : 0;
 }
 
+/// A declaration may name its definition, in a type unit.
+Dwarf_Die definition_of(Dwarf_Die die) {
+  return dwarf_reference(die, DW_AT_signature).value_or(die);
+}
+
 }  // namespace
 
 std::optional<Dwarf_Die> dwarf_reference(Dwarf_Die& die, unsigned attribute) {
@@ -134,7 +139,7 @@ TypeId DwarfTypeReader::type_at(Dwarf_Die& die) {
 }
 
 TypeId DwarfTypeReader::nested_type_of(Dwarf_Die die, unsigned depth) {
-  if (const auto defined = dwarf_reference(die, DW_AT_signature)) die = *defined;
+  die = definition_of(die);
   if (const auto known = ids_.find(die.addr); known != ids_.end()) return known->second;
   is_full_ |= ids_.size() >= kMostTypes;
   if (is_full_ || depth > kMostPointersInARow) return {};
@@ -325,6 +330,7 @@ void DwarfTypeReader::add_part_of_struct(Dwarf_Die& part, Dwarf_Die& owner, Fiel
         return decide_passing(fields.id, TypeTraits::Passing::ByReference);
       }
       auto base = dwarf_reference(part, DW_AT_type);
+      if (base) base = definition_of(*base);
       return add_member(part, base ? dwarf_name(*base, DW_AT_name) : "", fields.members);
     }
     case DW_TAG_variant_part: return add_variants(part, fields);
@@ -387,7 +393,7 @@ void DwarfTypeReader::note_special_function(Dwarf_Die& function, Dwarf_Die& owne
       if (tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type) return;
       type = dwarf_reference(*type, DW_AT_type);
       if (type && dwarf_tag(&*type) == DW_TAG_const_type) type = dwarf_reference(*type, DW_AT_type);
-      is_special |= type && type->addr == owner.addr;
+      is_special |= type && definition_of(*type).addr == owner.addr;
     });
   }
   if (dwarf_number(function, DW_AT_virtuality).value_or(0) != 0) {
