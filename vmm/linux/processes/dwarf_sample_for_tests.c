@@ -8,6 +8,10 @@
 
 DEFINE_SAVER
 
+/* As dwz(1) would write it: the name and the build id of a file with shared types. */
+__attribute__((used, section(".gnu_debugaltlink"))) static const char shared_types[] =
+    "/shared/types\0a build id";
+
 enum color { Red = -1, Green, Blue = 200 };
 enum large { Tiny, Huge = 0xffffffff };
 typedef unsigned int word_t;

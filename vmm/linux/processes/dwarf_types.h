@@ -21,8 +21,9 @@ namespace ringside::guest_linux {
 
 /// DWARF's words about a function.
 struct FunctionTypes {
-  TypeId result;  // void: it returns nothing
+  TypeId result;  // void: it returns nothing, or its type is in a file that is not there
   /// Of an argument that is passed by reference because of its class, this is a pointer to it.
+  /// void: its type is not known.
   std::vector<TypeId> types{};
   std::vector<std::string> names{};  // "": it has none
   /// By argument: 0 to 5 are the integer argument registers, rdi to r9; from 6 on come the words on
@@ -42,7 +43,7 @@ class DwarfTypes {
     const FileElf& elf;
   };
   /// `alternative`: the file with which it shares types, by alternative_build_id(); null: types
-  /// there are incomplete. The files are needed during the call only. NotFound: it has no DWARF, or
+  /// there are void. The files are needed during the call only. NotFound: it has no DWARF, or
   /// not all of it is in memory. Limit: it has more than `most` bytes. Invalid: it is damaged.
   static Result<DwarfTypes> read(const File& file, std::uint64_t most,
                                  const File* alternative = nullptr);

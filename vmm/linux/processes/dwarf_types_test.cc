@@ -271,6 +271,27 @@ TEST(DwarfTypes, NeedsAllOfItsSectionsInMemory) {
                                                          " bytes of .debug_info are in memory");
 }
 
+TEST(DwarfTypes, TellsWhichFileHasTheTypesThatAreShared) {
+  const fakes::MemoryFile file(bytes_of_sample("libdwarf_sample_c5.so"));
+  const fakes::MemoryFile other(bytes_of_sample("libdwarf_sample_cc5.so"));
+
+  EXPECT_EQ(alternative_build_id(file, *FileElf::read(file)), std::string("a build id\0", 11));
+  EXPECT_FALSE(alternative_build_id(other, *FileElf::read(other)));
+}
+
+TEST(DwarfTypes, AFileWithSharedTypesIsNoProgram) {
+  auto bytes = bytes_of_sample("libdwarf_sample_c5.so");
+  EXPECT_FALSE(FileElf::read_shared_types(fakes::MemoryFile(bytes)));
+  const Elf64_Half type = ET_REL;
+  std::memcpy(bytes.data() + offsetof(Elf64_Ehdr, e_type), &type, sizeof type);
+  const fakes::MemoryFile shared(bytes);
+
+  EXPECT_FALSE(FileElf::read(shared));
+  const auto elf = FileElf::read_shared_types(shared);
+  ASSERT_TRUE(elf);
+  EXPECT_TRUE(DwarfTypes::read({shared, *elf}, DwarfTypes::kMostOfHost));
+}
+
 TEST(DwarfTypes, KnowsFunctionsByTheFirstAddressOnly) {
   Sample sample("libdwarf_sample_c5.so");
   const std::uint64_t address = sample.link_address(sample.symbol<void>("scalars"));

@@ -35,8 +35,22 @@ std::optional<FileNote> take_note(std::string_view& rest, std::uint64_t alignmen
 std::optional<FileElf> FileElf::read(const FileBytes& file) {
   const auto headers = read_all<Elf64_Ehdr>(file, 0, 1);
   if (headers.empty() || !is_elf64(headers.front())) return std::nullopt;
+  if (headers.front().e_machine != EM_X86_64) return std::nullopt;
+  return read(file, headers.front());
+}
+
+std::optional<FileElf> FileElf::read_shared_types(const FileBytes& file) {
+  const auto headers = read_all<Elf64_Ehdr>(file, 0, 1);
+  if (headers.empty()) return std::nullopt;
   const Elf64_Ehdr& header = headers.front();
-  if (header.e_machine != EM_X86_64) return std::nullopt;
+  const bool is_one = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                      header.e_ident[EI_CLASS] == ELFCLASS64 &&
+                      header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_type == ET_REL &&
+                      header.e_machine == EM_X86_64;
+  return is_one ? std::optional(read(file, header)) : std::nullopt;
+}
+
+FileElf FileElf::read(const FileBytes& file, const Elf64_Ehdr& header) {
   FileElf found;
   found.segments_ = read_all<Elf64_Phdr>(file, header.e_phoff,
                                          std::min<std::size_t>(header.e_phnum, kMostSegments));

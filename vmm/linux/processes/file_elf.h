@@ -49,6 +49,8 @@ class FileElf {
  public:
   /// Empty where it is no ELF file of this architecture, or its first page is not in memory.
   static std::optional<FileElf> read(const FileBytes& file);
+  /// The same of a file with which others share types, which is no program (dwarf_image.h).
+  static std::optional<FileElf> read_shared_types(const FileBytes& file);
 
   /// Those that are loaded and lie in the file.
   std::span<const Elf64_Phdr> segments() const { return segments_; }
@@ -73,6 +75,7 @@ class FileElf {
   bool hides_build_id() const { return build_id_.empty() && hides_notes_; }
 
  private:
+  static FileElf read(const FileBytes& file, const Elf64_Ehdr& header);
   void read_build_id(const FileBytes& file, std::span<const Elf64_Phdr> headers);
   void read_build_id_in(const FileBytes& file, std::uint64_t offset, std::uint64_t size,
                         std::uint64_t alignment);
