@@ -59,6 +59,10 @@ Inputs user_elf_inputs();
 std::size_t read_user_file(std::span<const std::byte> input);
 Inputs user_file_inputs();
 
+/// The DWARF of a file, and each function of it that the input has the address of.
+std::size_t read_dwarf(std::span<const std::byte> input);
+Inputs dwarf_inputs();
+
 /// A thread, its process's mappings and files, and their unwind tables: its stack is walked.
 std::size_t walk_user_stack(std::span<const std::byte> input);
 Inputs user_stack_inputs();

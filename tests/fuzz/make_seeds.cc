@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   write_all(folder / "processes", fuzz::process_inputs());
   write_all(folder / "user_elf", fuzz::user_elf_inputs());
   write_all(folder / "user_file", fuzz::user_file_inputs());
+  write_all(folder / "dwarf", fuzz::dwarf_inputs());
   write_all(folder / "user_stack", fuzz::user_stack_inputs());
   write_all(folder / "mailbox", fuzz::mailbox_inputs());
   write_all(folder / "gdbstub", fuzz::gdbstub_inputs());

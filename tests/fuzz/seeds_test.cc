@@ -35,6 +35,7 @@ extern "C" int fuzz_health(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_processes(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_user_elf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_user_file(const std::uint8_t* data, std::size_t size);
+extern "C" int fuzz_dwarf(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_user_stack(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_mailbox(const std::uint8_t* data, std::size_t size);
 extern "C" int fuzz_gdbstub(const std::uint8_t* data, std::size_t size);
@@ -160,6 +161,7 @@ TEST(FuzzTargets, TakeWholeAndBentProcesses) {
   bend(fuzz_processes, read_processes, process_inputs());
   bend(fuzz_user_elf, read_user_elf, user_elf_inputs());
   bend(fuzz_user_file, read_user_file, user_file_inputs());
+  bend(fuzz_dwarf, read_dwarf, dwarf_inputs());
   bend(fuzz_user_stack, walk_user_stack, user_stack_inputs());
 }
 
