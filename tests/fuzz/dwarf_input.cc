@@ -124,7 +124,7 @@ Inputs dwarf_inputs() {
     ScriptWriter writer;
     writer.put(static_cast<std::uint8_t>(addresses.size()));
     for (const std::uint64_t each : addresses) writer.put(each);
-    writer.put(std::uint8_t{0});
+    writer.put(static_cast<std::uint8_t>(inputs.size()));  // 1: its own alternative
     std::vector<std::byte> contents;
     for (const std::string_view section : kSections) {
       const Elf64_Shdr* const header = elf->section(section);

@@ -161,6 +161,14 @@ void others(union either a, struct precise b, vector_t c, struct over d, int e, 
 void many_floats(double a, double b, double c, double d, double e, double f, double g, double h,
                  double i, int j, double k, struct floats l) {}
 
+/* LLVM leaves the first argument out. */
+__attribute__((noinline)) static int uses_second(int a, int b, int* c) {
+  *c += b;
+  return b * 2;
+}
+int calls_uses_second(int n, int* p) {
+  return uses_second(n, n + 1, p);
+}
 #define AS(f) ((__typeof__(&f))saver)
 
 static void run_scalars(void) {

@@ -69,6 +69,27 @@ bool may_have_functions(int tag) {
   }
 }
 
+/// LLVM leaves arguments out that a function of one file does not use, and says so since version 17
+/// only (DW_CC_nocall). Such an argument is nowhere.
+bool may_lack_arguments(Dwarf_Die& function, Dwarf_Die& unit, std::uint64_t most_steps) {
+  Dwarf_Attribute external;
+  bool is_external = false;
+  if (dwarf_attr_integrate(&function, DW_AT_external, &external) != nullptr &&
+      dwarf_formflag(&external, &is_external) == 0 && is_external) {
+    return false;
+  }
+  if (dwarf_name(unit, DW_AT_producer).starts_with("GNU ")) return false;
+  Dwarf_Die each;
+  if (dwarf_child(&function, &each) != 0) return false;
+  std::uint64_t steps = 0;
+  do {
+    if (dwarf_tag(&each) == DW_TAG_formal_parameter && dwarf_hasattr(&each, DW_AT_location) == 0) {
+      return true;
+    }
+  } while (++steps < most_steps && dwarf_siblingof(&each, &each) == 0);
+  return false;
+}
+
 }  // namespace
 
 class DwarfTypes::Search {
@@ -239,6 +260,9 @@ Result<FunctionTypes> DwarfTypes::Search::types_of(Dwarf_Die function) {
   }
   if (dwarf_number(function, DW_AT_calling_convention).value_or(DW_CC_normal) != DW_CC_normal) {
     return fail(ErrorCode::Unsupported, "it has a calling convention of its own");
+  }
+  if (may_lack_arguments(function, unit, image_.unit_bytes())) {
+    return fail(ErrorCode::Unsupported, "the compiler may have left out an argument of it");
   }
   // Its parameters may be written at the function that it is a copy of; a declaration in a class
   // has no names for them.

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -270,6 +271,27 @@ TEST(DwarfTypes, NeedsAllOfItsSectionsInMemory) {
                                                          " of " + std::to_string(info->sh_size) +
                                                          " bytes of .debug_info are in memory");
 }
+
+#ifdef __clang__
+TEST(DwarfTypes, RefusesAFunctionThatMayLackAnArgument) {
+  const fakes::MemoryFile file(bytes_of_sample("libdwarf_sample_packed.so"));
+  const auto elf = FileElf::read(file);
+  ASSERT_TRUE(elf);
+  const auto symbols = FileSymbols::read(file, *elf, *elf->symbol_tables().front());
+  const auto found = std::ranges::find_if(symbols.symbols, [&](const Elf64_Sym& each) {
+    return symbols.name_of(each) == "uses_second";
+  });
+  ASSERT_NE(found, symbols.symbols.end());
+  auto types = DwarfTypes::read({file, *elf}, DwarfTypes::kMostOfHost);
+  ASSERT_TRUE(types);
+  TypeGraph graph;
+
+  const auto function = types->function_at(found->st_value, "uses_second", graph);
+
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, ErrorCode::Unsupported);
+}
+#endif
 
 TEST(DwarfTypes, TellsWhichFileHasTheTypesThatAreShared) {
   const fakes::MemoryFile file(bytes_of_sample("libdwarf_sample_c5.so"));
