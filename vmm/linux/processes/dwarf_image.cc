@@ -98,7 +98,7 @@ Result<void> read_section(const FileBytes& file, const DwarfPart& part, std::spa
 }
 
 template <class T>
-void put(std::vector<std::byte>& image, std::uint64_t offset, const T& object) {
+void put_object(std::vector<std::byte>& image, std::uint64_t offset, const T& object) {
   std::memcpy(image.data() + offset, &object, sizeof object);
 }
 
@@ -135,7 +135,7 @@ void write_headers(std::vector<std::byte>& image, std::span<const DwarfPart> par
   header.e_shstrndx = static_cast<Elf64_Half>(headers.size() - 1);
   header.e_shoff = round_up(names + text.size(), 16);
   image.resize(header.e_shoff + headers.size() * sizeof(Elf64_Shdr));
-  put(image, 0, header);
+  put_object(image, 0, header);
   std::memcpy(image.data() + names, text.data(), text.size());
   std::memcpy(image.data() + header.e_shoff, headers.data(), headers.size() * sizeof(Elf64_Shdr));
 }

@@ -46,7 +46,7 @@ bool is_c_size(std::uint64_t size) {
 }
 
 /// An enumerator's value. Compilers write negative ones with a sign, others as a number without.
-std::optional<std::int64_t> value_of(Dwarf_Die& die) {
+std::optional<std::int64_t> enumerator_value(Dwarf_Die& die) {
   Dwarf_Attribute attribute;
   if (dwarf_attr(&die, DW_AT_const_value, &attribute) == nullptr) return std::nullopt;
   const unsigned form = dwarf_whatform(&attribute);
@@ -431,7 +431,8 @@ void DwarfTypeReader::fill_enum(Dwarf_Die& die, TypeId id) {
             .size = is_c_size(size) ? size : 0,
             .first = graph_.enumerator_count()};
   for_each_child(die, children_, [&](Dwarf_Die& each) {
-    const auto value = dwarf_tag(&each) == DW_TAG_enumerator ? value_of(each) : std::nullopt;
+    const auto value =
+        dwarf_tag(&each) == DW_TAG_enumerator ? enumerator_value(each) : std::nullopt;
     if (!value || !take_part()) return;
     type.is_signed |= *value < 0;
     graph_.append_enumerator({graph_.intern(dwarf_name(each, DW_AT_name)), *value});
