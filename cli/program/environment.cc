@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "vmm/linux/types/variable_types.h"
 #include "vmm/page_walk.h"
@@ -36,20 +37,36 @@ bool KernelEnvironment::has_module(std::string_view name) {
                      [&](const guest_linux::Module& module) { return module.name == name; });
 }
 
-d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& pattern) {
+TracerEnvironment::Known& TracerEnvironment::find(const dif::ProbeDescription& pattern) {
   const auto [at, added] = signatures_.try_emplace(pattern.to_string());
-  d::ProbeSignature& signature = at->second;
-  if (!added) return signature;
-  std::optional<providers::Probe> first;
+  Known& known = at->second;
+  if (!added) return known;
   std::size_t matched = 0;
   // A pattern that a provider cannot serve matches nothing; the compiler says so with its place.
   (void)tracer_->for_each_probe(pattern, [&](const providers::Probe& probe) {
-    if (!first) first = probe;
+    if (!known.first) known.first = probe;
     ++matched;
   });
-  if (first) signature = signature_of(*first);
-  signature.matched = matched;
-  return signature;
+  if (known.first) {
+    known.signature.first = known.first->name;
+    known.signature.attributes = tracer_->attributes(*known.first);
+  }
+  known.signature.matched = matched;
+  return known;
+}
+
+d::ProbeSignature TracerEnvironment::match(const dif::ProbeDescription& pattern) {
+  return find(pattern).signature;
+}
+
+d::ProbeSignature TracerEnvironment::signature(const dif::ProbeDescription& pattern) {
+  Known& known = find(pattern);
+  if (const auto first = std::exchange(known.first, std::nullopt)) {
+    const std::size_t matched = known.signature.matched;
+    known.signature = signature_of(*first);
+    known.signature.matched = matched;
+  }
+  return known.signature;
 }
 
 d::ProbeSignature TracerEnvironment::signature_of(const providers::Probe& probe) {
@@ -90,7 +107,7 @@ std::string TracerEnvironment::where_else(const dif::ProbeDescription& pattern) 
   const bool names_place = !pattern.module.empty() || !pattern.function.empty();
   if (are_functions || !names_place || pattern.name.empty()) return {};
   const dif::ProbeDescription anywhere{pattern.provider, "", "", pattern.name};
-  if (signature(anywhere).matched == 0) return {};
+  if (match(anywhere).matched == 0) return {};
   return fmt::format("{} does; modules and functions are this kernel's own: leave them empty",
                      anywhere.to_string());
 }
@@ -168,7 +185,7 @@ std::string TracerEnvironment::similar(const dif::ProbeDescription& pattern) {
     dif::ProbeDescription other = pattern;
     other.*field = nearest;
     // Only a guest that is there can be asked what it has.
-    const bool exists = signature(other).matched > 0 ||
+    const bool exists = match(other).matched > 0 ||
                         (kernel_ == nullptr && field == &dif::ProbeDescription::provider);
     return exists ? fmt::format("did you mean {}?", other.to_string()) : std::string();
   };

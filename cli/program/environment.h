@@ -55,6 +55,7 @@ class TracerEnvironment : public KernelEnvironment {
   bool has_provider(std::string_view name) override { return tracer_->has_provider(name); }
   /// Remembered by pattern: the compiler asks again for every use of args[].
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  d::ProbeSignature match(const dif::ProbeDescription& pattern) override;
   void for_each_signature(const dif::ProbeDescription& pattern,
                           const std::function<bool(const d::ProbeSignature&)>& visit) override;
   std::optional<dif::ProbeDescription> probe_by_id(dif::ProbeId id) override;
@@ -74,10 +75,15 @@ class TracerEnvironment : public KernelEnvironment {
   std::string similar_module(const dif::ProbeDescription& pattern);
   std::string similar_name_of(const dif::ProbeDescription& pattern);
   d::ProbeSignature signature_of(const providers::Probe& probe);
+  struct Known {
+    d::ProbeSignature signature;
+    std::optional<providers::Probe> first{};  // whose arguments nobody has asked for yet
+  };
+  Known& find(const dif::ProbeDescription& pattern);
 
   providers::Tracer* tracer_;
   std::int64_t process_;
-  std::map<std::string, d::ProbeSignature> signatures_;
+  std::map<std::string, Known> signatures_;  // by pattern
 };
 
 }  // namespace ringside::cli

@@ -33,7 +33,12 @@ TypeId find_or_make(TypeGraph& to, const TypeGraph& from, TypeId id, unsigned st
   const auto next = [&] { return find_or_make(to, from, type.target, steps - 1); };
   switch (type.kind) {
     case TypeKind::Pointer: return to.pointer_to(next());
-    case TypeKind::Userland: return to.userland(next());
+    case TypeKind::Userland: {
+      // A structure of a program is no other graph's of that name.
+      const TypeKind kind = from[from.resolve(id)].kind;
+      const bool is_plain = kind == TypeKind::Integer || kind == TypeKind::Pointer;
+      return to.userland(is_plain ? next() : TypeId{});
+    }
     case TypeKind::Array: return to.array_of(next(), type.count);
     case TypeKind::Const:
     case TypeKind::Volatile:
@@ -77,15 +82,15 @@ TypeId type_of_other_graph(TypeGraph& to, const TypeGraph& from, TypeId id) {
 
 d::ProbeSignature MachinesEnvironment::signature(const dif::ProbeDescription& pattern) {
   const auto [at, is_new] = signatures_.try_emplace(pattern.to_string());
-  if (is_new) at->second = find(pattern);
+  if (is_new) at->second = find(pattern, &d::Environment::signature);
   return at->second;
 }
 
-d::ProbeSignature MachinesEnvironment::find(const dif::ProbeDescription& pattern) {
+d::ProbeSignature MachinesEnvironment::find(const dif::ProbeDescription& pattern, Ask ask) {
   d::ProbeSignature signature;
   for (const Machine& machine : machines_) {
     if (!dif::is_for(pattern, machine.name)) continue;
-    d::ProbeSignature found = machine.environment->signature(pattern);
+    d::ProbeSignature found = (machine.environment->*ask)(pattern);
     if (found.matched == 0) signature.is_everywhere = false;
     if (found.matched == 0 || signature.matched != 0) {
       signature.matched += found.matched;
@@ -105,7 +110,7 @@ void MachinesEnvironment::for_each_signature(
     const dif::ProbeDescription& pattern,
     const std::function<bool(const d::ProbeSignature&)>& visit) {
   const bool of_first =
-      dif::is_for(pattern, machines_.front().name) && first().signature(pattern).matched != 0;
+      dif::is_for(pattern, machines_.front().name) && first().match(pattern).matched != 0;
   if (of_first) return first().for_each_signature(pattern, visit);
   d::Environment::for_each_signature(pattern, visit);
 }
@@ -125,7 +130,7 @@ std::string MachinesEnvironment::why_no_match(const dif::ProbeDescription& patte
   if (machines_.size() == 1) return first().why_no_match(pattern);
   for (const Machine& machine : machines_) {
     if (!dif::is_for(pattern, machine.name)) continue;
-    if (machine.environment->signature(pattern).matched != 0) continue;
+    if (machine.environment->match(pattern).matched != 0) continue;
     const std::string why = machine.environment->why_no_match(pattern);
     if (!why.empty()) return fmt::format("on {}, {}", machine.name, why);
     return fmt::format("{} has none (NAME:provider:module:function:name is about one machine)",

@@ -42,6 +42,9 @@ class MachinesEnvironment : public d::Environment {
   /// The arguments are those of the first machine that has such a probe, in the first machine's
   /// types.
   d::ProbeSignature signature(const dif::ProbeDescription& pattern) override;
+  d::ProbeSignature match(const dif::ProbeDescription& pattern) override {
+    return find(pattern, &d::Environment::match);
+  }
   /// Of the first machine, with whose kernel the program is compiled; of another machine's probes
   /// signature() alone.
   void for_each_signature(const dif::ProbeDescription& pattern,
@@ -55,7 +58,8 @@ class MachinesEnvironment : public d::Environment {
 
  private:
   d::Environment& first() const { return *machines_.front().environment; }
-  d::ProbeSignature find(const dif::ProbeDescription& pattern);
+  using Ask = d::ProbeSignature (d::Environment::*)(const dif::ProbeDescription&);
+  d::ProbeSignature find(const dif::ProbeDescription& pattern, Ask ask);
 
   std::vector<Machine> machines_;
   std::map<std::string, d::ProbeSignature> signatures_;  // by pattern

@@ -201,7 +201,7 @@ class Compilation {
   dif::Attributes description_attributes(const std::vector<dif::ProbeDescription>& probes) {
     dif::Attributes result;
     for (const dif::ProbeDescription& probe : probes) {
-      const ProbeSignature found = environment_.signature(probe);
+      const ProbeSignature found = environment_.match(probe);
       if (found.matched == 0) continue;
       const auto count = [&](const std::string& part, const dif::Attributes& attributes) {
         if (!part.empty()) result = dif::least(result, attributes);
@@ -232,7 +232,7 @@ class Compilation {
                                ? numbered(pattern)
                                : parse_description(pattern, options_.specifier)));
       if (options_.allow_zero_matches) continue;
-      const ProbeSignature found = environment_.signature(result.back());
+      const ProbeSignature found = environment_.match(result.back());
       if (found.matched > 0 && found.is_everywhere) continue;
       const std::string why = environment_.why_no_match(result.back());
       return complain("D_PDESC_ZERO", pattern.at,

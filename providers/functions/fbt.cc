@@ -24,19 +24,6 @@ constexpr dif::ProviderAttributes kFbtAttributes{
     .arguments = {Private, Private, Isa},
 };
 
-/// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. A
-/// parameter that is not (a structure, a floating number, __int128) has no type here, nor have
-/// those after it.
-bool takes_one_word(const TypeGraph& types, TypeId type) {
-  const Type& plain = types[types.resolve(type)];
-  switch (plain.kind) {
-    case TypeKind::Integer:
-    case TypeKind::Enum: return plain.size <= sizeof(std::uint64_t);
-    case TypeKind::Pointer: return true;
-    default: return false;
-  }
-}
-
 /// Scripts that name another system's kernel mean this one, unless the guest has a module of that
 /// name.
 dif::ProbeDescription on_this_kernel(dif::ProbeDescription pattern,

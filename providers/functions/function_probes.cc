@@ -108,4 +108,14 @@ Result<std::vector<BoundSite>> FunctionProbes::exits(const guest_linux::Symbol& 
   return bound;
 }
 
+bool takes_one_word(const TypeGraph& types, TypeId type) {
+  const Type& plain = types[types.resolve(type)];
+  switch (plain.kind) {
+    case TypeKind::Integer:
+    case TypeKind::Enum: return plain.size <= sizeof(std::uint64_t);
+    case TypeKind::Pointer: return true;
+    default: return false;
+  }
+}
+
 }  // namespace ringside::providers

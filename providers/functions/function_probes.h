@@ -51,6 +51,11 @@ struct BoundSite {
   std::optional<GuestVirt> jumps_to{};  // of a way out that is a jump to a known place
 };
 
+/// Whether a value of this type is passed as one word, so that arg<n> is the n-th parameter. A
+/// parameter that is not (a structure, a floating number, __int128) has no type in args[], nor have
+/// those after it.
+bool takes_one_word(const TypeGraph& types, TypeId type);
+
 /// Errors (Unsupported) say why there is no such probe. A function without an ftrace site has one
 /// only where BareFunctions says so.
 class FunctionProbes {

@@ -164,9 +164,11 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   };
   const auto read = table().reader_of(module.inode);
   std::vector<Entry> found;
+  const FilePlace begins{module.inode, function.offset};
   if (wants("entry")) {
     found.push_back(
         named("entry", {{.at = {module.inode, user_entry(read, function)}, .plan = &entry_plan_}}));
+    found.back().function = begins;
   }
   if (wants("return")) {
     std::vector<Place> places;
@@ -182,6 +184,7 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
       }
     }
     Entry entry = named("return", std::move(places));
+    entry.function = begins;
     if (!returns) pattern.trouble(entry.name, returns.error().message);
     if (returns && entry.places.empty())
       pattern.trouble(entry.name, "no return instruction is in it");

@@ -230,7 +230,71 @@ Result<void> ProcessProvider::bind(const Probe& probe, const Entry& entry) {
 
 ProbeArguments ProcessProvider::arguments(const Probe& probe) {
   const Entry* const entry = find(probe.id);
-  return entry == nullptr ? ProbeArguments() : entry->arguments;
+  if (entry == nullptr) return {};
+  return entry->function ? typed_arguments(*entry) : entry->arguments;
+}
+
+namespace {
+
+/// Arguments of a function's entry: those before the first that does not come in one word, in its
+/// turn.
+ProbeArguments entry_arguments(const TypeGraph& graph, const guest_linux::FunctionTypes& types) {
+  ProbeArguments found;
+  found.known = true;
+  for (unsigned n = 0; n < types.types.size(); ++n) {
+    if (types.places[n] != n || !takes_one_word(graph, types.types[n])) {
+      const bool is_known = graph[types.types[n]].kind != TypeKind::Void;
+      found.why_unknown =
+          is_known ? fmt::format("a {} and what comes after it are not where arg{} looks",
+                                 graph.to_string(types.types[n]), n)
+                   : fmt::format("the type of parameter {} is not known", n);
+      break;
+    }
+    found.types.push_back(types.types[n]);
+    found.names.push_back(types.names[n]);
+  }
+  return found;
+}
+
+/// The offset in the function, and the value.
+ProbeArguments return_arguments(const TypeGraph& graph, const guest_linux::FunctionTypes& types) {
+  ProbeArguments found;
+  found.known = true;
+  found.types.push_back(graph.find("unsigned int").value_or(TypeId{}));
+  found.names.emplace_back("offset");
+  if (!takes_one_word(graph, types.result)) {
+    found.why_unknown = fmt::format("it returns {}", graph.to_string(types.result));
+    return found;
+  }
+  found.types.push_back(types.result);
+  found.names.emplace_back("value");
+  return found;
+}
+
+}  // namespace
+
+ProbeArguments ProcessProvider::typed_arguments(const Entry& entry) {
+  const auto is_elsewhere = [&entry](const Place& place) {
+    return place.at.inode != entry.function->inode;
+  };
+  ProbeArguments unknown;
+  TypeGraph* const graph = kernel_.program_types();
+  const auto* const functions = table_.functions_of(entry.function->inode);
+  const auto* const function =
+      functions != nullptr ? functions->at(entry.function->offset) : nullptr;
+  if (graph == nullptr || function == nullptr) return unknown;
+  if (std::ranges::any_of(entry.places, is_elsewhere)) {
+    unknown.why_unknown =
+        "several files have that function, each with types of its own: name a process";
+    return unknown;
+  }
+  const auto types = table_.types_of(entry.function->inode, *function, *graph);
+  if (!types) {
+    unknown.why_unknown = types.error().message;
+    return unknown;
+  }
+  return entry.name.name == "return" ? return_arguments(*graph, *types)
+                                     : entry_arguments(*graph, *types);
 }
 
 std::string ProcessProvider::detail(const Probe& probe) {

@@ -68,6 +68,8 @@ class ProcessProvider : public Provider {
     std::int32_t process = 0;     // 0: of all
     std::size_t definition = 0;   // of several probes of one name
     std::vector<Place> places{};  // of several files of one name all
+    /// That it is of, where its arguments have types.
+    std::optional<FilePlace> function{};
     /// Where it stands in the kernel, too; each time that it is enabled.
     std::function<Result<std::vector<BoundSite>>()> kernel_sites{};
     std::string notes{};  // for -l -v
@@ -95,6 +97,8 @@ class ProcessProvider : public Provider {
   /// Probes that are published can be enabled: their places have room by now.
   Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
   Result<void> publish(const Pattern& pattern, Entry entry);
+  /// The types of the probe's arguments by the DWARF of its file.
+  ProbeArguments typed_arguments(const Entry& entry);
   /// The number of a process, behind a provider's name.
   static std::optional<std::int32_t> number_of_process(std::string_view text);
   UserPointTable& table() { return table_; }

@@ -33,6 +33,7 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
+#include "vmm/linux/processes/dwarf_types.h"
 #include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/host_files.h"
 #include "vmm/linux/processes/page_cache.h"
@@ -69,6 +70,11 @@ class UserPointTable {
   using Servers = guest_linux::HostFiles::Servers;
   const guest_linux::FileFunctions* functions_of(GuestVirt inode,
                                                  Servers servers = Servers::NotAsked);
+  /// Types of a function of the file by its DWARF, which is read when it is asked for first; they
+  /// are added to `graph`, the same one in every call. The error says why there are none.
+  Result<guest_linux::FunctionTypes> types_of(GuestVirt inode,
+                                              const guest_linux::FileFunction& function,
+                                              TypeGraph& graph);
   /// The pieces of its code, by its unwind table.
   FindPiece pieces_of(GuestVirt inode) {
     return [this, inode](std::uint64_t offset) { return piece_at(inode, offset); };
@@ -151,10 +157,11 @@ class UserPointTable {
   struct File {
     guest_linux::FileIdentity identity;
     guest_linux::FileFunctions functions;
-    std::optional<guest_linux::FilePieces> pieces{};       // once they were asked for
-    Servers servers = Servers::NotAsked;                   // for the functions
-    std::map<std::uint64_t, std::vector<PageRoom>> rooms;  // that are free, by page
-    std::map<std::uint64_t, Point> points;                 // by offset
+    std::optional<guest_linux::FilePieces> pieces{};         // once they were asked for
+    std::optional<Result<guest_linux::DwarfTypes>> types{};  // likewise
+    Servers servers = Servers::NotAsked;                     // for the functions
+    std::map<std::uint64_t, std::vector<PageRoom>> rooms;    // that are free, by page
+    std::map<std::uint64_t, Point> points;                   // by offset
     Clock::time_point away_until{};
     bool is_gone = false;
   };
@@ -164,6 +171,8 @@ class UserPointTable {
   std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
   vmm::PageTableReader reader() const;
   Result<File*> find_file(GuestVirt inode, Servers servers = Servers::NotAsked);
+  Result<guest_linux::DwarfTypes> read_types(GuestVirt inode, const guest_linux::FilePages& pages,
+                                             const guest_linux::FileElf& elf, Servers servers);
   std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
   Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;

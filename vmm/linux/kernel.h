@@ -50,6 +50,9 @@ class Kernel {
   virtual const SymbolTable& symbols() const = 0;
   /// The types of the kernel and its modules. A program's own types go into an overlay of it.
   virtual const TypeGraph& types() const = 0;
+  /// The same graph, for types of programs: nothing finds them by name, and they are no module's
+  /// (module_of()). Null: this kernel runs no programs.
+  virtual TypeGraph* program_types() { return nullptr; }
   virtual const KernelLayout& layout() const = 0;
   /// The prototype (TypeKind::Function) of a function; empty when BTF has none.
   virtual std::optional<TypeId> prototype(const Symbol& function) const = 0;

@@ -97,9 +97,10 @@ Checked<ProbeSignature> Resolver::find_clause_signature(const Location& at) cons
 
 bool Resolver::needs_clause_for_each(const ClauseNode& clause,
                                      const std::vector<dif::ProbeDescription>& probes) const {
-  if (probes.size() < 2 || !signatures_differ(probes)) return false;
+  if (probes.size() < 2) return false;
   ArgumentSearch search(identifiers_);
-  return search.found_in(clause.predicate) || search.found_in(clause.body);
+  const bool names_any = search.found_in(clause.predicate) || search.found_in(clause.body);
+  return names_any && signatures_differ(probes);
 }
 
 std::vector<dif::ArgumentType> Resolver::take_argument_types() {
@@ -133,12 +134,13 @@ Checked<void> Resolver::resolve_argument(Expr* e) {
     return {};
   }
   if (position >= known.arguments.size() || position >= dif::kMaxProbeArguments) {
+    const bool has_reason = !known.has_types || !known.why_no_types.empty();
     const std::string_view why =
         known.why_no_types.empty() ? "no types are known" : std::string_view(known.why_no_types);
     return complain("D_ARGS_IDX", e->list[0]->at,
                     fmt::format("index {} is out of range for {} args[ ]{}",
                                 static_cast<std::int64_t>(position), known.first.to_string(),
-                                known.has_types ? "" : fmt::format(": {}, use arg0 to arg9", why)));
+                                has_reason ? fmt::format(": {}, use arg0 to arg9", why) : ""));
   }
   e->type = types_.decay(known.arguments[position]);
   if (!types_.is_scalar(e->type)) {

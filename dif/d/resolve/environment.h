@@ -20,7 +20,7 @@ struct ProbeSignature {
   std::size_t matched = 0;
   bool is_everywhere = true;      // of several machines that the description is for, on each
   bool has_types = false;         // false: args[] cannot be used, arg0..9 can
-  std::string why_no_types{};     // where there is a reason to tell
+  std::string why_no_types{};     // of all, or of those that are missing; empty: nothing to tell
   std::vector<TypeId> arguments;  // of the first probe that matched
   std::vector<std::string> argument_names;
   dif::ProbeDescription first;         // that probe's full name
@@ -58,6 +58,8 @@ class Environment : public dif::KernelNames {
   /// How many indices regs[] and uregs[] have.
   virtual std::uint64_t register_indices() const { return 0; }
   virtual ProbeSignature signature(const dif::ProbeDescription& pattern) = 0;
+  /// The same without the arguments: to find their types may take a while.
+  virtual ProbeSignature match(const dif::ProbeDescription& pattern) { return signature(pattern); }
   /// Visits each probe that matches with its arguments' types, as signature() has them of the
   /// first, until `visit` returns false.
   virtual void for_each_signature(const dif::ProbeDescription& pattern,

@@ -105,6 +105,7 @@ class LinuxKernel final : public Kernel {
   const vmm::PageTable& table() const override { return memory_.table(); }
   const SymbolTable& symbols() const override { return symbols_; }
   const TypeGraph& types() const override { return types_; }
+  TypeGraph* program_types() override { return &types_; }
   const KernelLayout& layout() const override { return layout_; }
   std::span<const std::uint64_t> percpu_bases() const override { return percpu_; }
   std::span<const AddressRange> forbidden_text() const override { return forbidden_; }

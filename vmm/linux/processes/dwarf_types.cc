@@ -310,6 +310,7 @@ Result<void> DwarfTypes::Search::add_parameters(Dwarf_Die& function, FunctionTyp
 
 DwarfTypes::DwarfTypes(std::unique_ptr<Search> search) : search_(std::move(search)) {}
 DwarfTypes::DwarfTypes(DwarfTypes&&) noexcept = default;
+DwarfTypes& DwarfTypes::operator=(DwarfTypes&&) noexcept = default;
 DwarfTypes::~DwarfTypes() = default;
 
 Result<DwarfTypes> DwarfTypes::read(const File& file, std::uint64_t most, const File* alternative) {

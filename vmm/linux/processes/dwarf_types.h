@@ -19,7 +19,7 @@
 
 namespace ringside::guest_linux {
 
-/// DWARF's words about a function.
+/// DWARF's words about a function. A type that is void, but for the result, is not known.
 struct FunctionTypes {
   TypeId result;  // void: it returns nothing, or its type is in a file that is not there
   /// Of an argument that is passed by reference because of its class, this is a pointer to it.
@@ -48,7 +48,7 @@ class DwarfTypes {
   static Result<DwarfTypes> read(const File& file, std::uint64_t most,
                                  const File* alternative = nullptr);
   DwarfTypes(DwarfTypes&&) noexcept;
-  DwarfTypes& operator=(DwarfTypes&&) = delete;
+  DwarfTypes& operator=(DwarfTypes&&) noexcept;
   ~DwarfTypes();
 
   /// The function whose code begins at this link-time address, and which the symbol table calls
