@@ -142,22 +142,30 @@ void announce(const Script& script, const SessionTargets& targets, const Session
   }
 }
 
-/// Tells of places that enabled probes lack, for their counts are less than what happens.
-void tell_gaps(const SessionTargets& targets, const SessionTarget& entry) {
+/// The places that probes of this description lack.
+void tell_gaps(const SessionTargets& targets, const SessionTarget& entry,
+               const dif::ProbeDescription& pattern) {
   std::optional<providers::Refusal> first;
   std::size_t more = 0;
-  for (const dif::Clause& clause : entry.target->program().clauses) {
-    for (const dif::ProbeDescription& pattern : clause.probes) {
-      entry.target->tracer().gaps(pattern, [&](const providers::Refusal& gap) {
-        if (first) ++more;
-        if (!first) first = gap;
-      });
-    }
-  }
+  entry.target->tracer().gaps(pattern, [&](const providers::Refusal& gap) {
+    if (first) ++more;
+    if (!first) first = gap;
+  });
   if (!first) return;
   const std::string others = more > 0 ? fmt::format(", and {} more such places", more) : "";
   targets.print_line(entry, fmt::format("{} does not see all that happens: {}{} (-l -v tells each)",
                                         first->name.to_string(), first->reason, others));
+}
+
+/// Tells of places that enabled probes lack, for their counts are less than what happens: a line
+/// for each description.
+void tell_gaps(const SessionTargets& targets, const SessionTarget& entry) {
+  std::set<std::string> asked;
+  for (const dif::Clause& clause : entry.target->program().clauses) {
+    for (const dif::ProbeDescription& pattern : clause.probes) {
+      if (asked.insert(pattern.to_string()).second) tell_gaps(targets, entry, pattern);
+    }
+  }
 }
 
 /// With -F, that arrows will lack their other half. Who asked for one end alone knows.

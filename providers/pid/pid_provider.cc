@@ -96,6 +96,13 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Trouble
   return {};
 }
 
+void PidProvider::gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) {
+  const auto is_edge = [](const dif::ProbeDescription& name) {
+    return name.name == "entry" || name.name == "return";
+  };
+  sum_up_missing(pattern, is_edge, visit);
+}
+
 /// "libx.so: 120 functions by .dynsym in the page cache", and so on of some modules.
 std::string PidProvider::where_searched(const Pattern& pattern,
                                         const std::vector<Module>& modules) {
@@ -186,7 +193,8 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
     Entry entry = named("return", std::move(places));
     entry.function = begins;
     if (!returns) pattern.trouble(entry.name, returns.error().message);
-    if (returns && entry.places.empty())
+    // Of a function that never returns nothing is missed.
+    if (returns && entry.places.empty() && pattern.published == nullptr)
       pattern.trouble(entry.name, "no return instruction is in it");
     if (!entry.places.empty()) found.push_back(std::move(entry));
   }

@@ -21,6 +21,8 @@ class PidProvider final : public ProcessProvider {
   /// "pid" and a number, or a star.
   bool has_name(std::string_view provider) const override;
   bool may_match(std::string_view pattern) const override { return pattern.starts_with(name()); }
+  /// Of entries and returns. That not each instruction can have a probe is no gap.
+  void gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override;
 
  private:
   static std::optional<std::int32_t> process_in(std::string_view provider);

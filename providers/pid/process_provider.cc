@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "providers/context/linux_context.h"
+#include "providers/pid/missing_probes.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
@@ -132,6 +133,20 @@ Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
 }
 
 Result<void> ProcessProvider::publish(const Pattern& pattern, std::vector<Entry> entries) {
+void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const Counts& counts,
+                                     const RefusalVisitor& visit) {
+  MissingProbes probes;
+  std::set<std::uint32_t> published;
+  const auto trouble = [&](const dif::ProbeDescription& name, const std::string& why) {
+    if (counts(name)) probes.add_missing(name, why);
+  };
+  if (!look(pattern, trouble, &published)) return;  // enabling says why
+  for (const std::uint32_t number : published) {
+    if (counts(entries_[number].name)) probes.add_there(entries_[number].name);
+  }
+  if (const auto text = probes.text()) visit({pattern, *text});
+}
+
   for (Entry& entry : entries) TRY(publish(pattern, std::move(entry)));
   return {};
 }

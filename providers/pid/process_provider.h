@@ -89,7 +89,8 @@ class ProcessProvider : public Provider {
     UserPointTable::Servers servers() const;
   };
 
-  /// Publishes what matches, and tells of what does not.
+  /// Publishes what matches, and tells of what does not. `published` is null where nobody asks for
+  /// probes, but for all that there is to tell.
   virtual Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
                             std::set<std::uint32_t>* published) = 0;
   /// Empty where there is no such process; 0: of all.
@@ -102,6 +103,10 @@ class ProcessProvider : public Provider {
   /// The number of a process, behind a provider's name.
   static std::optional<std::int32_t> number_of_process(std::string_view text);
   UserPointTable& table() { return table_; }
+  /// For gaps(): how many of the probes for which `counts` holds are missing.
+  using Counts = std::function<bool(const dif::ProbeDescription&)>;
+  void sum_up_missing(const dif::ProbeDescription& pattern, const Counts& counts,
+                      const RefusalVisitor& visit);
   /// UserPointTable's, and tells where they are from.
   const guest_linux::FileFunctions* functions_of(
       const Module& module, UserPointTable::Servers servers = UserPointTable::Servers::NotAsked);

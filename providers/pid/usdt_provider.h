@@ -26,6 +26,10 @@ class UsdtProvider final : public ProcessProvider {
   /// Whether it ends with a number or a star, and has something before it.
   bool may_match(std::string_view pattern) const override;
   bool is_for_the_rest() const override { return true; }
+  void gaps(const dif::ProbeDescription& pattern, const RefusalVisitor& visit) override {
+    sum_up_missing(
+        pattern, [](const dif::ProbeDescription&) { return true; }, visit);
+  }
 
  private:
   struct Plan {

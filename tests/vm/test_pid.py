@@ -278,11 +278,17 @@ class Libraries(Case):
     def test_of_the_c_library_by_the_hundred(self):
         before = self.guest("md5sum < /lib/libc.so.6")
         self.guest("rm -f /tmp/go; library 1 > /tmp/first & sleep 0.1")
+        listed = self.machine.run("pid*:libc.so.6::entry", ["-l"])
         with self.machine.trace(begin("pid*:libc.so.6::entry { @[probefunc] = count(); }"), ["-q"]) as running:
             started(running)
             self.guest("touch /tmp/go; wait; library 10 churn")
             outcome = end(running)
-        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(outcome.status, 0, outcome)
+        # Functions without a probe are told.
+        told = re.fullmatch(r"ringside: pid\*:libc\.so\.6::entry does not see all that happens: (\d+) of (\d+) probes "
+                            r"are missing, libc\.so\.6:\w+:entry for one: .+ \(-l -v tells each\)\n", outcome.stderr)
+        self.assertTrue(told, outcome.stderr)
+        self.assertEqual(int(told[2]) - int(told[1]), listed.stdout.count(" entry\n"), listed.stdout[-500:])
         found = counts(outcome.stdout)
         self.assertEqual(found.get("__libc_fork", found.get("fork")), 4, found)
         self.assertEqual(self.guest("md5sum < /lib/libc.so.6"), before)
