@@ -19,6 +19,7 @@
 #include "vmm/attach/attach.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
+#include "vmm/held_vcpu.h"
 #include "vmm/kernel_file/kernel_file.h"
 #include "vmm/linux/discovery/discover.h"
 #include "vmm/linux/discovery/kernel_boot_watch.h"
@@ -277,7 +278,9 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals, const 
 void stop_only_where_storage_answers(vmm::Machine& machine, const guest_linux::Kernel& kernel) {
   static constexpr milliseconds kLimit{500};
   const auto storage = std::make_shared<guest_linux::StorageWatch>(machine.memory(), kernel);
-  machine.vcpus().set_stop_check([storage] { return storage->await(kLimit); });
+  machine.vcpus().set_stop_check([storage] {
+    return vmm::HeldVcpu::is_held() ? storage->look_once(kLimit) : storage->await(kLimit);
+  });
 }
 
 /// The owner's name for a machine; a number tells it from others of that name, as it does for those

@@ -10,6 +10,7 @@
 
 #include "providers/tracer/watched_entry.h"
 #include "vmm/arch/arch.h"
+#include "vmm/held_vcpu.h"
 #include "vmm/linux/layout.h"
 #include "vmm/page_walk.h"
 
@@ -189,6 +190,7 @@ std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
   if (trap.address == open_) return opened(trap, reader);
   if (trap.address == change_) return truncated(trap, reader);
   const bool is_read = std::ranges::find(reads_, trap.address) != reads_.end();
+  const vmm::HeldVcpu held;
   return is_read ? read_from(trap, reader) : spliced(trap, reader);
 }
 

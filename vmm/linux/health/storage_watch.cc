@@ -51,6 +51,21 @@ bool StorageWatch::is_unsettled(Time::time_point first_look) const {
                              [&](const auto& each) { return each.second == first_look; });
 }
 
+tl::unexpected<Error> StorageWatch::no_answer(const Oldest& oldest) {
+  const std::chrono::duration<double> age = oldest.age;
+  return fail(
+      ErrorCode::Io,
+      fmt::format("its storage does not answer, which a pause would wait for: {} has {} "
+                  "request{} in flight, the oldest for {:.1f} s",
+                  oldest.disk, oldest.in_flight, oldest.in_flight == 1 ? "" : "s", age.count()));
+}
+
+Result<void> StorageWatch::look_once(milliseconds limit) {
+  const auto oldest = look(Time::now());
+  if (oldest && oldest->age >= limit) return no_answer(*oldest);
+  return {};
+}
+
 Result<void> StorageWatch::await(milliseconds limit) {
   const Time::time_point began = Time::now();
   const auto since_last = began - last_look_;
@@ -60,15 +75,7 @@ Result<void> StorageWatch::await(milliseconds limit) {
     if (!oldest) return {};
     const bool is_known = since_last < kSlow || !is_unsettled(began);
     if (oldest->age < kSlow && is_known) return {};
-    if (oldest->age >= limit) {
-      const std::chrono::duration<double> age = oldest->age;
-      return fail(
-          ErrorCode::Io,
-          fmt::format("its storage does not answer, which a pause would wait for: {} has {} "
-                      "request{} in flight, the oldest for {:.1f} s",
-                      oldest->disk, oldest->in_flight, oldest->in_flight == 1 ? "" : "s",
-                      age.count()));
-    }
+    if (oldest->age >= limit) return no_answer(*oldest);
     if (now - began >= limit) return {};
     std::this_thread::sleep_for(kLookEvery);
   }

@@ -34,6 +34,9 @@ class StorageWatch {
   /// and others have come. Error (Io), naming the disk, once one has been in flight for `limit`. A
   /// kernel whose types do not tell of requests has none.
   Result<void> await(std::chrono::milliseconds limit);
+  /// The same without waiting, while a vCPU is held: requests may have ended that it has not heard
+  /// of.
+  Result<void> look_once(std::chrono::milliseconds limit);
 
  private:
   /// A request, as far as it can be told from others: disk, sector, operation.
@@ -44,6 +47,7 @@ class StorageWatch {
     Time::duration age{};
   };
   std::optional<Oldest> look(Time::time_point now);
+  static tl::unexpected<Error> no_answer(const Oldest& oldest);
   bool is_unsettled(Time::time_point first_look) const;
 
   vmm::PageTableReader reader_;
