@@ -65,6 +65,28 @@ bool FetchList::add_check(const TaskCheck& check) {
   return true;
 }
 
+/// No word is 1 under no mask.
+void FetchList::wait_only_for(std::uint16_t source, std::span<const GuestVirt> values) {
+  waits_only_for_some_ = true;
+  const auto wait_for = [&](std::uint64_t value) {
+    add_check(FetchCheck{.source = source, .is_negated = true, .with = value, .lets_wait = true});
+  };
+  for (const GuestVirt each : values) wait_for(each.raw());
+  for (std::size_t n = 0; n < kSpareChecks && checks_.size() + 1 < kMostChecks; ++n) {
+    wait_for(kNothing);
+  }
+  add_check(FetchCheck{.source = source, .mask = 0, .with = 1});
+}
+
+bool FetchList::add_waited_for(GuestVirt value) {
+  for (PlacedCheck& each : checks_) {
+    if (!each.check.lets_wait || !each.check.is_negated || each.check.with != kNothing) continue;
+    each.check.with = value.raw();
+    return true;
+  }
+  return false;
+}
+
 bool FetchList::drop_checks() {
   const std::size_t left_out =
       std::erase_if(checks_, [](const PlacedCheck& one) { return !one.check.lets_wait; });

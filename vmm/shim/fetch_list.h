@@ -122,6 +122,13 @@ class FetchList {
   /// Judged once the loads so far are done. False where there is no room for it.
   bool add_check(const FetchCheck& check);
   bool add_check(const TaskCheck& check);
+  /// Traps at which the word is one of these wait, and all others go on at once, without a record:
+  /// for a watch. Fewer than kMostChecks; where there is room, add_waited_for() may add some later.
+  void wait_only_for(std::uint16_t source, std::span<const GuestVirt> values);
+  /// One more, in a check that waits for nothing so far. False where there is none. The encoded
+  /// list differs in that one word.
+  bool add_waited_for(GuestVirt value);
+  bool waits_only_for_some() const { return waits_only_for_some_; }
   /// Takes the checks out that leave traps out. Returns whether there were any.
   bool drop_checks();
   struct PlacedCheck {
@@ -154,12 +161,16 @@ class FetchList {
   bool operator==(const FetchList& other) const = default;
 
  private:
+  static constexpr std::size_t kSpareChecks = 4;
+  static constexpr std::uint64_t kNothing = 1;  // no address of anything
+
   std::size_t bytes_before(std::size_t load) const;
 
   Copies copies_;
   std::vector<TaskCheck> task_checks_;
   std::vector<FetchLoad> loads_;
   std::vector<PlacedCheck> checks_;  // in their order
+  bool waits_only_for_some_ = false;
   bool has_stack_ = false;
   std::size_t stack_words_ = 0;
 };

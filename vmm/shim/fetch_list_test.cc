@@ -132,6 +132,34 @@ TEST(FetchList, ACheckStandsBehindTheLoadsThatWereThere) {
   EXPECT_EQ(checks[1].with, 9u);
 }
 
+TEST(FetchList, ThatWaitsOnlyForSomeValuesMayGetMore) {
+  FetchList list, other;
+  const std::vector<GuestVirt> values{GuestVirt(0xffff'8880'0000'1000)};
+  list.wait_only_for(40, values);
+  const auto before = list.encode();
+
+  EXPECT_TRUE(list.waits_only_for_some());
+  EXPECT_FALSE(other.waits_only_for_some());
+  EXPECT_TRUE(list.add_waited_for(GuestVirt(0xffff'8880'0000'2000)));
+
+  EXPECT_EQ(list.checks()[0].check.with, values[0].raw());
+  EXPECT_EQ(list.checks()[1].check.with, 0xffff'8880'0000'2000U);
+  EXPECT_TRUE(list.checks()[1].check.lets_wait);
+  EXPECT_FALSE(list.checks().back().check.lets_wait) << "leaves all others out";
+  EXPECT_EQ(list.encode().size(), before.size()) << "it is changed in place";
+  unsigned more = 0;
+  while (list.add_waited_for(GuestVirt(0xffff'8880'0000'3000))) ++more;
+  EXPECT_EQ(more, 3u);
+}
+
+TEST(FetchList, ThatWaitsForAsManyValuesAsFitHasNoRoomForMore) {
+  FetchList list;
+  list.wait_only_for(40, std::vector<GuestVirt>(FetchList::kMostChecks - 1, GuestVirt(8)));
+
+  EXPECT_EQ(list.checks().size(), FetchList::kMostChecks);
+  EXPECT_FALSE(list.add_waited_for(GuestVirt(16)));
+}
+
 TEST(FetchList, HasOnlySoManyChecks) {
   FetchList list;
   for (std::size_t n = 0; n < FetchList::kMostChecks; ++n)

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "vmm/base/check.h"
 #include "vmm/shim/jump_record.h"
 
 namespace ringside::vmm {
@@ -66,16 +68,47 @@ Result<void> Shim::write_lists(shim_fetch fetch, std::span<const FetchList> list
     fetch.lists[0] = base_.wrapping_add(SHIM_HEADER_FULL_LIST).raw();
   }
   std::size_t n = 0;
+  written_lists_.clear();
   for (const FetchList& list : lists) {
     const auto code = list.encode();
     const std::uint64_t at = TRY(slots_.allocate_words(code.size() / sizeof(std::uint64_t)));
     TRY(slots_.write(base_.wrapping_add(at), code));
     fetch.lists[++n] = base_.wrapping_add(at).raw();
+    written_lists_.push_back({at, list});
   }
   if (presence_.state() != ShimState::There ||
       !region_.write(SHIM_FETCH_AT, std::as_bytes(std::span(&fetch, 1)))) {
     return region_gone();
   }
+  return {};
+}
+
+Result<void> Shim::add_waited_for(GuestVirt value) {
+  for (WrittenList& written : written_lists_) {
+    if (!written.list.waits_only_for_some()) continue;
+    FetchList list = written.list;
+    if (!list.add_waited_for(value)) {
+      return fail(ErrorCode::Limit, "the stub can tell no more files apart");
+    }
+    TRY(change_list(written, list));
+  }
+  return {};
+}
+
+/// Word by word, as the guest may be reading it.
+Result<void> Shim::change_list(WrittenList& written, const FetchList& to) {
+  const auto before = written.list.encode(), after = to.encode();
+  CHECK(before.size() == after.size());
+  for (std::size_t n = 0; n < after.size(); n += sizeof(std::uint64_t)) {
+    std::uint64_t was = 0, is = 0;
+    std::memcpy(&was, &before[n], sizeof was);
+    std::memcpy(&is, &after[n], sizeof is);
+    if (was == is) continue;
+    if (presence_.state() != ShimState::There || !region_.store(written.at + n, is)) {
+      return region_gone();
+    }
+  }
+  written.list = to;
   return {};
 }
 
@@ -108,9 +141,19 @@ Result<void> Shim::serve_processes(const FetchFacts& facts) {
 }
 
 Result<GuestVirt> Shim::add_user_point(const UserTrapPoint& point) {
-  const GuestVirt name = TRY(users_.add(point));
+  const GuestVirt name = TRY(reserve_user_point());
+  TRY(users_.describe(name, point));
+  return name;
+}
+
+Result<GuestVirt> Shim::reserve_user_point() {
+  const GuestVirt name = TRY(users_.reserve());
   TRY(table_.insert(name, name.offset_from(base_)));
   return name;
+}
+
+Result<void> Shim::describe_user_point(GuestVirt name, const UserTrapPoint& point) {
+  return users_.describe(name, point);
 }
 
 Result<void> Shim::note_semaphore(GuestVirt name, std::uint64_t semaphore) {

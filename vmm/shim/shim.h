@@ -78,6 +78,9 @@ class Shim final : public TrapTable, public Mailboxes {
   /// ring would have room for too few records.
   Result<void> set_fetch_lists(const std::optional<FetchFacts>& facts, std::vector<FetchList> lists,
                                bool uses_default = true);
+  /// After set_fetch_lists(): lists that wait only for some values wait for this one, too
+  /// (FetchList::add_waited_for()). Beside the guest. Limit: one of them has no room.
+  Result<void> add_waited_for(GuestVirt value);
   Result<void> enable_entries(std::span<const GuestVirt> addresses) override {
     return table_.enable(addresses);
   }
@@ -93,6 +96,8 @@ class Shim final : public TrapTable, public Mailboxes {
   }
   Result<void> serve_processes(const FetchFacts& facts) override;
   Result<GuestVirt> add_user_point(const UserTrapPoint& point) override;
+  Result<GuestVirt> reserve_user_point() override;
+  Result<void> describe_user_point(GuestVirt name, const UserTrapPoint& point) override;
   Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore) override;
   Result<void> enable_user_points(std::span<const GuestVirt> names) override;
   void forget_user_point(GuestVirt name) override;
@@ -138,6 +143,11 @@ class Shim final : public TrapTable, public Mailboxes {
 
  private:
   Result<void> write_lists(shim_fetch fetch, std::span<const FetchList> lists);
+  struct WrittenList {
+    std::uint64_t at = 0;  // from the header
+    FetchList list;
+  };
+  Result<void> change_list(WrittenList& written, const FetchList& to);
   ShimCounters sum_counters() const;
   std::optional<Displaced> displaced_from_shared(std::uint64_t slot, std::uint64_t distance,
                                                  std::uint64_t top) const;
@@ -159,6 +169,7 @@ class Shim final : public TrapTable, public Mailboxes {
   RecordRings rings_;
   std::optional<ShimMapping> mapping_;
   std::optional<GuestVirt> kexec_slot_;
+  std::vector<WrittenList> written_lists_;
   mutable std::mutex counters_lock_;
   mutable ShimCounters counters_;  // that were read last, while the shim was there
 };

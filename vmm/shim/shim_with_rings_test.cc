@@ -123,6 +123,38 @@ Result<std::unique_ptr<Shim>> install_with_rings(FakeGuest& guest, const ShimKer
   return Shim::install(paused, kLow, with, rings);
 }
 
+TEST(ShimWithFetchLists, ThatWaitForSomeValuesGetMoreInPlace) {
+  FakeGuest guest;
+  const auto shim = install_with_rings(guest, facts_for_rings(), {2});
+  ASSERT_TRUE(shim) << shim.error().message;
+  FetchList all, some;
+  all.add({.source = FetchLoad::kTask, .words = 1, .offset = 8});
+  some.wait_only_for(FetchLoad::kTask, std::vector{GuestVirt(0xffff'8880'0000'1000)});
+  const FetchFacts facts{.kernel_table = {GuestPhys(0x3000), 4, 0},
+                         .direct_map = GuestVirt(0xffff888000000000),
+                         .ram = {{GuestPhys(0), 0x100000}}};
+  ASSERT_TRUE((*shim)->set_fetch_lists(facts, {all, some}));
+  ASSERT_TRUE(some.add_waited_for(GuestVirt(0xffff'8880'0000'2000)));
+
+  ASSERT_TRUE((*shim)->add_waited_for(GuestVirt(0xffff'8880'0000'2000)));
+
+  shim_fetch fetch{};
+  ASSERT_TRUE(guest.memory().read(kLow.base.wrapping_add(SHIM_FETCH_AT),
+                                  std::as_writable_bytes(std::span(&fetch, 1))));
+  const std::uint64_t base = header_at(guest, kLow.base).base;
+  const auto in_guest = [&](unsigned number, std::size_t bytes) {
+    std::vector<std::byte> list(bytes);
+    EXPECT_TRUE(guest.memory().read(kLow.base.wrapping_add(fetch.lists[number] - base), list));
+    return list;
+  };
+  EXPECT_EQ(in_guest(2, some.encode().size()), some.encode());
+  EXPECT_EQ(in_guest(1, all.encode().size()), all.encode());
+  for (unsigned n = 0; n < 3; ++n) (void)(*shim)->add_waited_for(GuestVirt(0xffff'8880'0000'3000));
+  const auto no_room = (*shim)->add_waited_for(GuestVirt(0xffff'8880'0000'4000));
+  ASSERT_FALSE(no_room);
+  EXPECT_EQ(no_room.error().code, ErrorCode::Limit);
+}
+
 TEST(ShimWithFetchLists, AreWhereTheGuestFindsThem) {
   FakeGuest guest;
   const auto shim = install_with_rings(guest, facts_for_rings(), {2});
@@ -337,6 +369,24 @@ TEST_F(ShimWithUserPoints, KnowsThemOnceTheyAreEnabled) {
   const auto remains = ShimRemains::find(guest_.memory(), facts_for_rings());
   ASSERT_TRUE(remains && *remains);
   EXPECT_TRUE((*remains)->entries(guest_.memory()).empty());
+}
+
+TEST_F(ShimWithUserPoints, AreDescribedAfterTheyWereToldToRecord) {
+  ASSERT_TRUE(shim_->serve_processes(fetch_facts()));
+  const auto name = shim_->reserve_user_point();
+  ASSERT_TRUE(name && shim_->record_at({&*name, 1}));
+  const std::uint64_t before = kLow.base.raw() + name->offset_from(shim_->place().base);
+  const auto byte_before = [&](std::uint64_t distance) { return guest_.ram()[before - distance]; };
+  const std::byte list = byte_before(SHIM_SLOT_LIST);
+  EXPECT_NE(list, std::byte{0}) << "it records";
+
+  ASSERT_TRUE(shim_->describe_user_point(*name, point_at(0x123)));
+  EXPECT_TRUE(offsets().empty());
+  ASSERT_TRUE(shim_->enable_user_points({&*name, 1}));
+
+  EXPECT_EQ(offsets(), std::vector<std::uint16_t>{0x123});
+  EXPECT_EQ(byte_before(SHIM_SLOT_LIST), list);
+  EXPECT_EQ(byte_before(SHIM_SLOT_REPLACED), std::byte{0x55});
 }
 
 TEST_F(ShimWithUserPoints, TellTheNextTracerWhereTheyStandAndWhatStoodThere) {

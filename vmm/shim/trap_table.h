@@ -131,6 +131,15 @@ class TrapTable {
     (void)point;
     return fail(ErrorCode::Unsupported, "there is no stub");
   }
+  /// The same for one that is not known yet: takes its name and room. describe_user_point(), before
+  /// it is enabled, tells the rest.
+  virtual Result<GuestVirt> reserve_user_point() {
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
+  virtual Result<void> describe_user_point(GuestVirt name, const UserTrapPoint& point) {
+    (void)name, (void)point;
+    return fail(ErrorCode::Unsupported, "there is no stub");
+  }
   /// From now on it has a semaphore, at this offset of the file.
   virtual Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore) {
     (void)name, (void)semaphore;

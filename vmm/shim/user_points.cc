@@ -40,7 +40,17 @@ Result<void> UserPoints::begin() {
   return {};
 }
 
-Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
+Result<GuestVirt> UserPoints::reserve() {
+  shim_user_point made{};
+  made.offset = SHIM_USER_NOWHERE;
+  const GuestVirt name = TRY(slots_.allocate(sizeof made));
+  TRY(slots_.write(name, std::as_bytes(std::span(&made, 1))));
+  return name;
+}
+
+/// Its list may be known by now (TrapTable::record_at()), so of the bytes before it only that one
+/// is written that the int3 replaces.
+Result<void> UserPoints::describe(GuestVirt name, const UserTrapPoint& point) {
   CHECK(point.offset < SHIM_PAGE && point.code <= SHIM_PAGE - sizeof point.bytes);
   CHECK(point.before.size() <= SHIM_USER_SLOT_BYTES);
   TRY(check_semaphore(point.semaphore));
@@ -56,10 +66,11 @@ Result<GuestVirt> UserPoints::add(const UserTrapPoint& point) {
   made.semaphore = static_cast<std::uint32_t>(point.semaphore);
   made.slot_bytes = static_cast<std::uint16_t>(point.before.size());
   std::memcpy(made.before, point.before.data(), point.before.size());
-  const GuestVirt name = TRY(slots_.allocate(sizeof made));
-  TRY(slots_.write(name, std::as_bytes(std::span(&made, 1)), {.replaced = point.replaced}));
+  const std::uint64_t at = name.offset_from(base_);
+  TRY(write(at, std::as_bytes(std::span(&made, 1))));
+  TRY(write(at - SHIM_SLOT_REPLACED, std::span(&point.replaced, 1)));
   offsets_[name] = point.offset;
-  return name;
+  return {};
 }
 
 Result<void> UserPoints::note_semaphore(GuestVirt name, std::uint64_t semaphore) {

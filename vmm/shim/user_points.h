@@ -32,8 +32,10 @@ class UserPoints {
   bool has_begun() const { return lists_at_ != 0; }
   /// From now on the stub looks at traps of processes: it has empty lists. Once.
   Result<void> begin();
-  /// Describes a trap point, which is in no list yet. Returns its name.
-  Result<GuestVirt> add(const UserTrapPoint& point);
+  /// Takes room for a trap point, which is in no list yet. Returns its name.
+  Result<GuestVirt> reserve();
+  /// Describes it; before link().
+  Result<void> describe(GuestVirt name, const UserTrapPoint& point);
   /// From now on it has a semaphore, at this offset of the file.
   Result<void> note_semaphore(GuestVirt name, std::uint64_t semaphore);
   /// Puts these into their lists: from now on the stub knows them. Each once.

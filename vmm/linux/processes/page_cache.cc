@@ -85,6 +85,7 @@ std::optional<PageCacheLayout> PageCacheLayout::from(const TypeGraph& types,
   layout.inode_size = *size;
   layout.node_slot_bits = *slots;
   layout.page_bytes = types.size_of(*page);
+  layout.page_mapped = offset_of(types, "page", {"_mapcount"});
   if (layout.page_bytes == 0 || layout.page_bytes > kMostPageBytes) return std::nullopt;
   if (up_to_date->second < 0 || up_to_date->second > 63) return std::nullopt;
   layout.is_up_to_date = std::uint64_t{1} << up_to_date->second;
@@ -138,6 +139,16 @@ bool FilePages::is_unsaved(std::uint64_t index) const {
   if (!page) return false;
   const auto flags = load_field<std::uint64_t>(*kernel_, page->folio, layout_->folio_flags);
   return !flags || (*flags & layout_->is_unsaved) != 0;
+}
+
+/// The kernel counts from -1 on.
+bool FilePages::is_mapped(std::uint64_t index) const {
+  const auto page = find(index);
+  if (!page) return false;
+  if (!layout_->page_mapped) return true;
+  const GuestVirt at = page->folio.wrapping_add((index - page->first) * layout_->page_bytes);
+  const auto count = load_field<std::int32_t>(*kernel_, at, *layout_->page_mapped);
+  return !count || *count >= 0;
 }
 
 std::size_t FilePages::read(std::uint64_t offset, std::span<std::byte> out) const {

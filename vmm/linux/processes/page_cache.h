@@ -42,8 +42,9 @@ struct PageCacheLayout {
   std::uint32_t mapping_pages = 0;                                // address_space.i_pages.xa_head
   std::uint32_t node_shift = 0, node_slots = 0, node_slot_bits = 0;  // xa_node; it has 2^bits slots
   std::uint32_t folio_flags = 0, folio_mapping = 0, folio_index = 0;
-  std::uint64_t page_bytes = 0;      // of struct page
-  std::uint64_t is_up_to_date = 0;   // in folio.flags: PG_uptodate
+  std::uint64_t page_bytes = 0;                             // of struct page
+  std::optional<std::uint32_t> page_mapped = std::nullopt;  // page._mapcount
+  std::uint64_t is_up_to_date = 0;                          // in folio.flags: PG_uptodate
   std::uint64_t is_unsaved = 0;      // PG_dirty and PG_writeback, which may be one bit each
   std::optional<GuestVirt> vmemmap;  // the variable vmemmap_base; empty: it is fixed
 
@@ -84,6 +85,8 @@ class FilePages final : public FileBytes {
   bool is_unsaved(std::uint64_t index) const;
   /// Up to the first page that is not in memory or the file's end.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const override;
+  /// Whether a process has that page mapped, as far as it is known.
+  bool is_mapped(std::uint64_t index) const;
 
  private:
   struct Page {

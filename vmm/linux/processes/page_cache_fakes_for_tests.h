@@ -28,6 +28,7 @@ inline PageCacheLayout page_cache_layout() {
   layout.mapping_pages = 8;
   layout.node_shift = 0, layout.node_slots = 16, layout.node_slot_bits = 6;
   layout.folio_flags = 0, layout.folio_mapping = 24, layout.folio_index = 32;
+  layout.page_mapped = 48;
   layout.page_bytes = 64, layout.is_up_to_date = 4, layout.is_unsaved = 0x12;
   layout.vmemmap = GuestVirt(kVmemmapBase);
   return layout;
@@ -54,7 +55,7 @@ inline void add_page_cache_types(BtfWriter& btf) {
        {"i_mtime_nsec", nanoseconds, 32}});
   add("xa_node", 1024, {{"shift", byte, 0}, {"slots", slots, 16}});
   add("folio", 64, {{"flags", word, 0}, {"mapping", word, 24}, {"index", word, 32}});
-  add("page", 64, {{"flags", word, 0}});
+  add("page", 64, {{"flags", word, 0}, {"_mapcount", nanoseconds, 48}});
   btf.type(6, "pageflags", 4, 3);  // BTF_KIND_ENUM
   btf.word(btf.string("PG_uptodate")).word(2);
   btf.word(btf.string("PG_dirty")).word(4).word(btf.string("PG_writeback")).word(1);

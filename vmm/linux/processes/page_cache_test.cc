@@ -157,6 +157,17 @@ TEST_F(PageCache, AFileIsKnownByItsInode) {
   EXPECT_FALSE(FilePages::of_file(write_.memory(), guest_, layout_, GuestVirt(0x1234)));
 }
 
+TEST_F(PageCache, TellsWhetherAProcessHasAPageMapped) {
+  const std::uint64_t file = write_.inode(8 * kPage);
+  const std::uint64_t folio = PageCacheWriter::folio_of(write_.put(file, 4, 1));
+  guest_.put(folio + 48, std::int32_t{-1});
+  guest_.put(folio + 64 + 48, std::int32_t{0});
+
+  EXPECT_FALSE(pages(file).is_mapped(4));
+  EXPECT_TRUE(pages(file).is_mapped(5)) << "the second page of the folio";
+  EXPECT_FALSE(pages(file).is_mapped(6)) << "there is none";
+}
+
 TEST(PageCacheLayouts, AreFoundInTheKernelsTypes) {
   SymbolTable symbols;
   symbols.seal();
@@ -183,6 +194,7 @@ TEST(PageCacheLayouts, AreFoundInTheKernelsTypes) {
   EXPECT_EQ(layout->folio_mapping, 24u);
   EXPECT_EQ(layout->folio_index, 32u);
   EXPECT_EQ(layout->page_bytes, 64u);
+  EXPECT_EQ(layout->page_mapped, 48u);
   EXPECT_EQ(layout->is_up_to_date, 4u);
   EXPECT_FALSE(layout->vmemmap);
 }
