@@ -41,6 +41,7 @@ VM = (
     "test_attach_leave.ToTheByte.test_of_memory_that_is_read",
     "test_pid.Libraries.test_count_while", "test_pid.CountsOfOld.test_of_entries", "test_pid.Files.test_are_as_they_were",
     *some("test_usdt.Counts", "of_all", "semaphores"), "test_host_files.Sysroot.test_of_another_build",
+    "test_pages.Pages.test_that_are_given_up_and_read",
     "test_user_examples.Older", *some("test_user_types.TypedOfOld", "members", "values"),
     "test_plockstat.CountsOfOld.test_of_a_process",
     # The guest that changes itself.
@@ -75,7 +76,7 @@ VM_BESIDE = (
     "test_attach_qmp.Owners", "test_attach_storage", "test_attach_ends.Moves", "test_images", "test_no_types",
     "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions", "test_sdt.Refusals",
     *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"), "test_members.Older",
-    "test_examples.Examples.test_debian_6_12", "test_pid", "test_usdt", "test_host_files",
+    "test_examples.Examples.test_debian_6_12", "test_pid", "test_usdt", "test_host_files", "test_pages",
     "test_user_examples", "test_user_types", "test_plockstat")
 
 

@@ -173,8 +173,8 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   std::vector<Entry> found;
   const FilePlace begins{module.inode, function.offset};
   if (wants("entry")) {
-    found.push_back(
-        named("entry", {{.at = {module.inode, user_entry(read, function)}, .plan = &entry_plan_}}));
+    const std::uint64_t entry = table().entry_of(module.inode, function);
+    found.push_back(named("entry", {{.at = {module.inode, entry}, .plan = &entry_plan_}}));
     found.back().function = begins;
   }
   if (wants("return")) {

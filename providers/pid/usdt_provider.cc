@@ -140,6 +140,7 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
     Entry* const entry = &entries[known->second];
     const FilePlace at{module.inode, each.offset, each.semaphore};
     if (std::ranges::find(entry->places, at, &Place::at) != entry->places.end()) continue;
+    table().expect(module.inode, each.offset);
     const std::uint64_t distance = function == nullptr ? 0 : each.offset - function->offset;
     entry->places.push_back({.at = at,
                              .in_function = static_cast<std::uint32_t>(distance),

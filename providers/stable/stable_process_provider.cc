@@ -177,7 +177,7 @@ Result<void> StableProcessProvider::add_places(Entry& entry, const Module& modul
   for (const FileFunction& function : functions.all()) {
     if (function.name != place.name) continue;
     if (place.kind == ProbePlace::Kind::UserEntry) {
-      add({.at = {module.inode, user_entry(read, function)}});
+      add({.at = {module.inode, table().entry_of(module.inode, function)}});
       continue;
     }
     const auto ways =

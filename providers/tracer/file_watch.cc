@@ -102,25 +102,18 @@ std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> 
         list.add({.source = source, .words = 1, .offset = static_cast<std::int32_t>(offset)});
     return list.source_of(*load);
   };
-  // All that is not one of these is left out: no word is 1 under no mask.
-  const auto wait_for_files = [&](FetchList& list, std::uint16_t inode) {
-    for (const GuestVirt each : inodes) {
-      list.add_check(
-          FetchCheck{.source = inode, .is_negated = true, .with = each.raw(), .lets_wait = true});
-    }
-    list.add_check(FetchCheck{.source = inode, .mask = 0, .with = 1});
-  };
   for (const GuestVirt place : reads_) {
     FetchList& list = made[place] = FetchList(kRegisters);
-    wait_for_files(list, word(list, word(list, first, layout_.call_file), layout_.file_inode));
+    list.wait_only_for(word(list, word(list, first, layout_.call_file), layout_.file_inode),
+                       inodes);
   }
   for (const GuestVirt place : splices_) {
     FetchList& list = made[place] = FetchList(kRegisters);
-    wait_for_files(list, word(list, first, layout_.file_inode));
+    list.wait_only_for(word(list, first, layout_.file_inode), inodes);
   }
   const std::uint16_t second = vmm::FetchLoad::register_source(SHIM_RSI);
   FetchList& changes = made[change_] = FetchList(kRegisters);
-  wait_for_files(changes, word(changes, second, layout_.dentry_inode));
+  changes.wait_only_for(word(changes, second, layout_.dentry_inode), inodes);
   FetchList& list = made[open_] = FetchList(kRegisters);
   const std::uint16_t mode = word(list, first, layout_.file_mode);
   const auto shift = static_cast<std::uint64_t>(layout_.file_mode) % sizeof(std::uint64_t) * 8;
@@ -190,7 +183,6 @@ std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
   if (trap.address == open_) return opened(trap, reader);
   if (trap.address == change_) return truncated(trap, reader);
   const bool is_read = std::ranges::find(reads_, trap.address) != reads_.end();
-  const vmm::HeldVcpu held;
   return is_read ? read_from(trap, reader) : spliced(trap, reader);
 }
 
@@ -198,6 +190,7 @@ void FileWatch::on_trap(const vmm::Trap& trap) {
   const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
   const auto touched = touched_by(trap, reader);
   if (!touched) return;
+  const vmm::HeldVcpu held;
   for (unsigned n = 0; n < kTries; ++n) {
     if (!users_.stands_in(touched->inode, touched->begin, touched->end)) return;
     if (n > 0) std::this_thread::sleep_for(kWait);

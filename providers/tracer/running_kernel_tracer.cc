@@ -107,6 +107,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   }
   Result<void> arm_added() override {
     refresh_moved();
+    TRY(watch_added_files());
     TRY(record_added());
     if (replay_) replay_->empty_rings();  // what has passed the new places fires without them
     const auto wait = taken_ ? ProbeArmer::WaitFor::QuietKprobes : ProbeArmer::WaitFor::QuietText;
@@ -176,6 +177,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   void make_handlers(vmm::TrapSink& sink);
   static void add_process(dif::RecordNeeds& needs, std::int32_t process);
   Result<void> record_at(std::span<const GuestVirt> places, std::uint8_t list);
+  Result<void> watch_added_files();
   void add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording);
   using ByPlace = std::map<GuestVirt, std::vector<const Binding*>>;
   static ByPlace by_place(std::span<const DispatchTable::EnabledBinding> bound);
@@ -244,6 +246,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs_;  // Wants'
   std::optional<GuestVirt> run_queues_;           // KernelOffsets'
   std::optional<guest_linux::PathLayout> paths_;  // likewise
+  std::set<GuestVirt> watched_files_;             // by inode
   std::vector<vmm::FetchList> lists_;             // that the guest has, from 1 on
   std::optional<std::string> obstacle_;           // recording_obstacle()
   std::map<std::string, std::uint64_t> why_waiting_;
@@ -263,6 +266,7 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
   if (tracer_.modules_) tracer_.modules_->add_to(*handlers_);
   if (tracer_.hardware_) tracer_.hardware_->add_to(*handlers_);
   if (tracer_.files_) tracer_.files_->add_to(*handlers_);
+  if (tracer_.pages_) tracer_.pages_->add_to(*handlers_);
   if (tracer_.hibernation_) tracer_.hibernation_->add_to(*handlers_);
 }
 
@@ -361,7 +365,8 @@ void RunningKernelTracer::Trace::let_wait(std::map<GuestVirt, vmm::FetchList>& r
 bool RunningKernelTracer::Trace::drop_checks(std::map<GuestVirt, vmm::FetchList>& recording) const {
   bool any = false;
   for (auto& [at, list] : recording) {
-    const bool is_watched = tracer_.files_ && tracer_.files_->is_place(at);  // by checks alone
+    const bool is_watched = (tracer_.files_ && tracer_.files_->is_place(at)) ||
+                            (tracer_.pages_ && tracer_.pages_->is_place(at));  // by checks alone
     if (!is_watched) any |= list.drop_checks();
   }
   return any;
@@ -401,9 +406,28 @@ Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchL
 /// Where a probe stands, too, it has to see all traps, and so all wait.
 void RunningKernelTracer::Trace::add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording) {
   const ByPlace bound = by_place(first_.added);
-  for (auto& [at, list] : tracer_.files_->lists(tracer_.users_.inodes())) {
-    if (!bound.contains(at)) recording.emplace(at, std::move(list));
+  const std::vector<GuestVirt> inodes = tracer_.users_.inodes();
+  const auto add = [&](std::map<GuestVirt, vmm::FetchList> lists) {
+    for (auto& [at, list] : lists) {
+      if (!bound.contains(at)) recording.emplace(at, std::move(list));
+    }
+  };
+  watched_files_.insert(inodes.begin(), inodes.end());
+  add(tracer_.files_->lists(inodes));
+  if (tracer_.pages_) add(tracer_.pages_->lists(inodes));
+}
+
+/// Before their int3s stand.
+Result<void> RunningKernelTracer::Trace::watch_added_files() {
+  if (tracer_.users_.size() == 0) return {};
+  for (const GuestVirt inode : tracer_.users_.inodes()) {
+    if (!watched_files_.insert(inode).second) continue;
+    if (auto done = tracer_.shim_.installed()->add_waited_for(inode); !done) {
+      tracer_.points_.abandon_added();
+      return done;
+    }
   }
+  return {};
 }
 
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
@@ -561,6 +585,7 @@ RunningKernelTracer::RunningKernelTracer(vmm::Machine& machine, guest_linux::Ker
       table_(machine, shim_, kernel),
       users_(machine, &shim_, kernel, host_files_.get()),
       points_(machine, shim_, table_, users_) {
+  users_.expect_pages(recording_ != Recording::No && PageWatch::is_possible(kernel_));
   if (const auto& kexec_site = table_.kexec_site(); !kexec_site) {
     notice("a start of another kernel (kexec) is noticed late: " + kexec_site.error().message);
   }
@@ -607,7 +632,9 @@ std::unique_ptr<KernelTrace> RunningKernelTracer::begin(ProbeSink& sink, GuestCl
     watch_kprobes();
     watch_hibernation();
     if (users_.size() != 0) {
-      if (const auto done = watch_files(); !done) notice(done.error().message);
+      auto done = watch_files();
+      if (done) done = watch_pages();
+      if (!done) notice(done.error().message);
     }
     // If this fails it will fail at the end, too, and say why.
     const auto stack_check = prepare_stack_check();
@@ -675,9 +702,30 @@ Result<void> RunningKernelTracer::watch_files() {
                   done.error().message);
 }
 
+/// Without it pages that come get their trap points by tend_files().
+Result<void> RunningKernelTracer::watch_pages() {
+  constexpr std::string_view kLate =
+      "pages that the guest reads from its disk later get their probes of processes up to a second "
+      "late: ";
+  pages_.emplace(machine_, kernel_, table_, users_);
+  Result<void> done;
+  if (const std::size_t files = users_.inodes().size(); files > PageWatch::kMostFiles) {
+    done = fail(ErrorCode::Limit, fmt::format("{} files have some, and {} is the most", files,
+                                              PageWatch::kMostFiles));
+  } else {
+    done = pages_->prepare();
+  }
+  if (done) return {};
+  pages_.reset();
+  users_.expect_pages(false);
+  return fail(done.error().code, std::string(kLate) + done.error().message);
+}
+
 /// Pages that were away are in memory again, or new.
 void RunningKernelTracer::tend_files() {
-  if (users_.size() == 0 || !users_.wants_tending()) return;
+  const bool wants_tending = users_.size() != 0 && users_.wants_tending();
+  if (pages_) pages_->look();
+  if (!wants_tending) return;
   auto paused = vmm::PausedMachine::pause(machine_);
   if (!paused) return;
   if (const auto done = users_.tend(*paused); !done) notice(done.error().message);

@@ -18,6 +18,7 @@
 #include "providers/tracer/kernel_tracer.h"
 #include "providers/tracer/kprobe_watch.h"
 #include "providers/tracer/module_watch.h"
+#include "providers/tracer/page_watch.h"
 #include "providers/tracer/panic_watch.h"
 #include "providers/tracer/probe_armer.h"
 #include "providers/trap_points/trap_point_table.h"
@@ -86,6 +87,7 @@ class RunningKernelTracer final : public KernelTracer {
   void watch_hibernation();
   void watch_modules();
   Result<void> watch_files();
+  Result<void> watch_pages();
   void tend_files();
   void end_user_slots();
   std::size_t armed() const { return table_.armed() + users_.armed(); }
@@ -111,6 +113,7 @@ class RunningKernelTracer final : public KernelTracer {
   std::optional<KprobeWatch> kprobes_;               // once tracing has begun with trap points
   std::optional<HardwareBreakpointWatch> hardware_;  // the same, where there may be jumps
   std::optional<FileWatch> files_;                   // where trap points stand in files
+  std::optional<PageWatch> pages_;                   // the same
   std::optional<HibernationWatch> hibernation_;      // of a guest that outlives us
   mutable PanicWatch panic_;
   std::optional<guest_linux::StackCheck> stack_check_;  // once tracing has begun with trap points

@@ -193,13 +193,18 @@ Result<bool> ArmedText::step_aside(vmm::PausedMachine& machine, GuestVirt at) {
 Result<bool> ArmedText::step_back(vmm::PausedMachine& machine) {
   if (stepped_aside_.empty()) return true;
   TRY(parts_.shim.check_mapped(machine));
-  TrapPointStore& store = parts_.store;
   reader_.forget();
-  const guest_linux::KprobeTable& table = parts_.text.kprobe_table();
-  if (table.is_changing(reader_)) return false;
-  const auto kprobes = TRY(table.read(reader_));
+  if (parts_.text.kprobe_table().is_changing(reader_)) return false;
+  TRY(arm_again(machine, std::exchange(stepped_aside_, {})));
+  return true;
+}
+
+/// Those that are not armed and have users; as int3s.
+Result<void> ArmedText::arm_again(vmm::PausedMachine& machine, std::span<const Id> ids) {
+  TrapPointStore& store = parts_.store;
+  const auto kprobes = TRY(parts_.text.kprobe_table().read(reader_));
   std::vector<Id> arming;
-  for (const Id id : std::exchange(stepped_aside_, {})) {
+  for (const Id id : ids) {
     const TrapPoint& point = store[id];
     if (point.users == 0 || point.stage != Stage::Retired) continue;
     const std::size_t length = point.site.instruction().size();
@@ -209,7 +214,26 @@ Result<bool> ArmedText::step_back(vmm::PausedMachine& machine) {
       store.drop(id);
     }
   }
-  TRY(arm(machine, std::move(arming), [](const TrapPoint&) { return false; }));
+  return arm(machine, std::move(arming), [](const TrapPoint&) { return false; });
+}
+
+Result<void> ArmedText::rest(vmm::PausedMachine& machine, GuestVirt at) {
+  const auto id = parts_.store.find(at);
+  if (!id || parts_.store[*id].users != 1 || !TrapPoint::is_standing(parts_.store[*id].stage)) {
+    return {};
+  }
+  return restore(machine, [at](const TrapPoint& point) { return point.address() == at; });
+}
+
+Result<bool> ArmedText::wake(vmm::PausedMachine& machine, GuestVirt at) {
+  if (has_ended_) return false;
+  const auto id = parts_.store.find(at);
+  if (!id || parts_.store[*id].stage != Stage::Retired) return true;
+  TRY(parts_.shim.check_mapped(machine));
+  reader_.forget();
+  using Changes = guest_linux::KprobeTable::Changes;
+  if (parts_.text.kprobe_table().is_changing(reader_, Changes::OfKprobes)) return false;
+  TRY(arm_again(machine, {&*id, 1}));
   return true;
 }
 

@@ -75,8 +75,16 @@ class ArmedText {
   /// Arms them again, as int3s, but for those where a kprobe has come to stand, which are dropped.
   /// False, and nothing is done, while the guest is changing its text.
   Result<bool> step_back(vmm::PausedMachine& machine);
-  /// None of those that stepped aside comes back.
-  void forget_stepped_aside() { stepped_aside_.clear(); }
+  /// Restores the trap point at `at`, unless somebody else uses it, too.
+  Result<void> rest(vmm::PausedMachine& machine, GuestVirt at);
+  /// Arms it again, as an int3. False, and nothing is done, while the guest sets a kprobe, and once
+  /// tracing ends.
+  Result<bool> wake(vmm::PausedMachine& machine, GuestVirt at);
+  /// From now on nothing comes back that stepped aside or rests.
+  void end() {
+    stepped_aside_.clear();
+    has_ended_ = true;
+  }
   /// Whether code of the guest's leads into the shim, since it has copied a jump.
   bool is_copied_by_kprobe() const { return is_copied_by_kprobe_; }
 
@@ -84,6 +92,7 @@ class ArmedText {
   const vmm::PageTableReader& reader() const { return reader_; }
 
  private:
+  Result<void> arm_again(vmm::PausedMachine& machine, std::span<const Id> ids);
   bool stands(const TrapPoint& point) const;
   bool are_copied(std::span<const Id> ids) const;
 
@@ -91,6 +100,7 @@ class ArmedText {
   const vmm::PageTable table_;  // the kernel's own, whatever a stopped vCPU is in
   const vmm::PageTableReader reader_;
   std::vector<Id> stepped_aside_;
+  bool has_ended_ = false;
   std::atomic<bool> is_copied_by_kprobe_ = false;
 };
 

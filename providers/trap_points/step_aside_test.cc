@@ -102,5 +102,54 @@ TEST_F(TrapPoints, ThatSteppedAsideStayAwayOnceTracingHasEnded) {
   EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
 }
 
+TEST_F(TrapPoints, RestAloneUntilTheyAreWoken) {
+  ASSERT_TRUE(add(at(0x005)) && add(at(0x006)));
+  arm();
+  auto paused = pause();
+
+  ASSERT_TRUE(table_.rest(paused, at(0x006)));
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+  EXPECT_EQ(machine_.text(0x005), std::byte{0xcc}) << "of the same function";
+  EXPECT_FALSE(table_.stands_at(at(0x006)));
+
+  EXPECT_EQ(table_.wake(paused, at(0x006)), true);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+  EXPECT_TRUE(table_.stands_at(at(0x006)));
+}
+
+TEST_F(TrapPoints, ThatAProbeUsesTooDoNotRest) {
+  ASSERT_TRUE(add(at(0x006)) && add(at(0x006)));
+  arm();
+  auto paused = pause();
+
+  ASSERT_TRUE(table_.rest(paused, at(0x006)));
+
+  EXPECT_EQ(machine_.text(0x006), std::byte{0xcc});
+}
+
+TEST_F(TrapPoints, AreNotWokenOnceTracingHasEnded) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  auto paused = pause();
+  ASSERT_TRUE(table_.rest(paused, at(0x006)));
+  ASSERT_TRUE(table_.disarm(paused));
+
+  EXPECT_EQ(table_.wake(paused, at(0x006)), false);
+  EXPECT_EQ(machine_.text(0x006), std::byte{0x48});
+}
+
+TEST_F(TrapPoints, AreNotWokenWhereAKprobeHasCome) {
+  ASSERT_TRUE(add(at(0x006)));
+  arm();
+  auto paused = pause();
+  ASSERT_TRUE(table_.rest(paused, at(0x006)));
+  set_kprobe(0x006);
+
+  EXPECT_EQ(table_.wake(paused, at(0x006)), true);
+
+  EXPECT_EQ(table_.drop_changed(), std::vector{at(0x006)});
+  EXPECT_FALSE(shim_.entries.contains(at(0x006))) << "that int3 is the guest's";
+}
+
 }  // namespace
 }  // namespace ringside::providers

@@ -177,7 +177,7 @@ Result<void> TrapPointTable::arm(vmm::PausedMachine& machine) {
 Result<void> TrapPointTable::disarm(vmm::PausedMachine& machine) {
   State& s = *state_;
   const std::lock_guard lock(s.lock);
-  s.armed.forget_stepped_aside();
+  s.armed.end();
   return s.armed.restore(machine, [&s](const TrapPoint& point) { return !s.search.is_at(point); });
 }
 
@@ -221,6 +221,22 @@ Result<bool> TrapPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt a
 Result<bool> TrapPointTable::step_back(vmm::PausedMachine& machine) {
   const std::lock_guard lock(state_->lock);
   return state_->armed.step_back(machine);
+}
+
+Result<void> TrapPointTable::rest(vmm::PausedMachine& machine, GuestVirt at) {
+  const std::lock_guard lock(state_->lock);
+  return state_->armed.rest(machine, at);
+}
+
+Result<bool> TrapPointTable::wake(vmm::PausedMachine& machine, GuestVirt at) {
+  const std::lock_guard lock(state_->lock);
+  return state_->armed.wake(machine, at);
+}
+
+bool TrapPointTable::stands_at(GuestVirt at) const {
+  const std::lock_guard lock(state_->lock);
+  const auto id = state_->store.find(at);
+  return id && TrapPoint::is_standing(state_->store[*id].stage);
 }
 
 void TrapPointTable::drop_in(const guest_linux::Kernel::AddressRange& range) {

@@ -10,7 +10,8 @@
 // Writes: one byte of live text for each int3, five for each jump, and the old bytes back; nothing
 // else.
 // Threads: one at a time. These may run beside all others: drop_changed(), stands_in_function(),
-// step_aside(), step_back(), has_displaced(), keep_in_place() and kprobe_table().
+// step_aside(), step_back(), rest(), wake(), stands_at(), has_displaced(), keep_in_place() and
+// kprobe_table().
 // Fire context: no.
 #pragma once
 
@@ -144,6 +145,13 @@ class TrapPointTable {
   /// Arms again what step_aside() has restored; those where a kprobe of the guest has come to stand
   /// are dropped, as by arm(). False, and nothing is done, while the guest is changing its text.
   Result<bool> step_back(vmm::PausedMachine& machine);
+
+  /// Restores the trap point at `at` until wake() or arm(): for a watch that has nothing to see for
+  /// now. Nothing is done where a probe uses it, too.
+  Result<void> rest(vmm::PausedMachine& machine, GuestVirt at);
+  /// Arms it again. False, and nothing is done, while the guest sets a kprobe, and after disarm().
+  Result<bool> wake(vmm::PausedMachine& machine, GuestVirt at);
+  bool stands_at(GuestVirt at) const;
 
   /// Whether a jump of ours has displaced the instruction at `at`, which does not run there.
   bool has_displaced(GuestVirt at) const;

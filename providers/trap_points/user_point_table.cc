@@ -112,7 +112,8 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers
   if (known != files_.end() && known->second.identity == pages->identity()) {
     File& file = known->second;
     const bool is_new = servers == Servers::Asked && file.servers == Servers::NotAsked;
-    if (!is_new || file.functions.has_all() || !file.rooms.empty()) return &file;
+    const bool is_used = !file.rooms.empty() || !file.points.empty();
+    if (!is_new || file.functions.has_all() || is_used) return &file;
   }
   if (known != files_.end() && !known->second.points.empty()) {
     return fail(ErrorCode::Unsupported, "the file has changed since it was looked at");
@@ -128,6 +129,13 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers
 void UserPointTable::name_file(GuestVirt inode, std::string path) {
   const std::lock_guard lock(lock_);
   paths_[inode] = std::move(path);
+}
+
+void UserPointTable::note_name(GuestVirt inode, std::string name) {
+  const std::lock_guard lock(lock_);
+  if (const auto file = files_.find(inode); file != files_.end()) {
+    file->second.name = std::move(name);
+  }
 }
 
 std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode,
@@ -273,9 +281,11 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
   if (!pages || !file->functions.is_text(offset)) {
     return fail(ErrorCode::Unsupported, "no text of the file is there");
   }
-  Point point{.site = TRY(examine_user_site(original_of(inode), offset)), .code = {}, .before = {}};
+  Point point{.site = {.offset = offset, .instruction = {}}, .code = {}, .before = {}};
+  point.is_expected = !pages->frame(point.page()) && file->expected.contains(offset);
+  if (!point.is_expected) point.site = TRY(examine_user_site(original_of(inode), offset));
   TRY(check_file(*pages, point.page()));
-  TRY(find_slot(inode, *file, point));
+  if (!point.is_expected) TRY(find_slot(inode, *file, point));
   ++examined_;
   return &file->points.emplace(offset, std::move(point)).first->second;
 }
@@ -297,7 +307,8 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
   const bool is_guarded_now = semaphore && !std::exchange(point.semaphore, semaphore);
   if (point.name.raw() == 0) {
     TRY(begin());
-    point.name = TRY(shim_->add_user_point(describe(inode, point)));
+    point.name = TRY(point.is_expected ? shim_->reserve_user_point()
+                                       : shim_->add_user_point(describe(inode, point)));
     names_[point.name] = {inode, offset};
   } else if (is_guarded_now) {
     TRY(shim_->note_semaphore(point.name, *semaphore));
@@ -307,6 +318,62 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
     semaphores_.add_user(inode, *point.semaphore);
   }
   return point.name;
+}
+
+void UserPointTable::expect(GuestVirt inode, std::uint64_t offset) {
+  const std::lock_guard lock(lock_);
+  const auto file = find_file(inode);
+  const auto kernel = reader();
+  const auto pages = file && expects_pages_ ? pages_of(kernel, inode) : std::nullopt;
+  if (pages && !pages->frame(offset / kTextPage)) (*file)->expected.insert(offset);
+}
+
+/// Once it was told to be at the function's first byte, it stays there.
+std::uint64_t UserPointTable::entry_of(GuestVirt inode, const guest_linux::FileFunction& function) {
+  const std::lock_guard lock(lock_);
+  const auto file = find_file(inode);
+  const auto kernel = reader();
+  const auto pages = file ? pages_of(kernel, inode) : std::nullopt;
+  if (pages && !(*file)->expected.contains(function.offset)) {
+    const bool is_there = pages->frame(function.offset / kTextPage).has_value();
+    if (is_there || !expects_pages_) return user_entry(original_of(inode), function);
+    (*file)->expected.insert(function.offset);
+  }
+  return function.offset;
+}
+
+/// Its page has come: examines its text, and tells the stub of it. NotFound: another page is
+/// needed, too, which is not in memory.
+Result<void> UserPointTable::settle(const FilePages& pages, File& file, Point& point) {
+  const GuestVirt inode = pages.inode();
+  const std::uint64_t first = point.site.offset;
+  const std::uint64_t entry = user_entry(original_of(inode), {.name = {}, .offset = first});
+  if (entry != first && file.points.contains(entry)) {
+    return fail(ErrorCode::Unsupported, "another probe stands at its first instruction");
+  }
+  Point found = point;
+  found.site = TRY(examine_user_site(original_of(inode), entry));
+  if (found.page() != point.page()) {
+    return fail(ErrorCode::Unsupported, "its first instruction lies in another page");
+  }
+  TRY(find_slot(inode, file, found));
+  TRY(shim_->describe_user_point(found.name, describe(inode, found)));
+  TRY(shim_->enable_user_points({&found.name, 1}));
+  found.is_expected = false, found.is_linked = true;
+  point = std::move(found);
+  return {};
+}
+
+/// A page that may not be written now is looked at later.
+bool UserPointTable::is_settled(const FilePages& pages, File& file, Point& point) {
+  if (!point.is_expected) return true;
+  if (!check_file(pages, point.page())) return false;
+  const auto done = settle(pages, file, point);
+  if (done) return true;
+  if (done.error().code == ErrorCode::NotFound) return false;
+  point.is_lost = true;
+  if (unsettled_++ == 0) why_unsettled_ = done.error().message;
+  return false;
 }
 
 Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point) {
@@ -463,28 +530,73 @@ bool UserPointTable::is_ready(const Place& place) const {
   return !point.is_lost;
 }
 
+bool UserPointTable::may_be_armed(const GuestReader& kernel, GuestVirt inode, File& file) {
+  if (keeps_out_ || file.is_gone || file.points.empty()) return false;
+  return Clock::now() >= file.away_until && !is_written_to(kernel, inode);
+}
+
+void UserPointTable::add_ready(const FilePages& pages, File& file, Point& point,
+                               std::vector<Place>& ready) {
+  if (point.users == 0 || point.is_armed || point.is_lost) return;
+  if (!point.is_linked && !point.is_expected) return;
+  const auto frame = pages.frame(point.page());
+  if (!frame || !is_settled(pages, file, point)) return;
+  if (is_ready({&point, *frame})) ready.push_back({&point, *frame});
+  // The guest runs: that may have been the page of somebody else by then.
+  if (point.is_lost && pages.frame(point.page()) != frame) point.is_lost = false;
+}
+
 std::vector<UserPointTable::Place> UserPointTable::ready_places(const GuestReader& kernel) {
   std::vector<Place> ready;
-  if (keeps_out_) return ready;
-  const auto now = Clock::now();
   for (auto& [inode, file] : files_) {
-    if (file.is_gone || file.points.empty() || now < file.away_until) continue;
-    if (is_written_to(kernel, inode)) continue;
+    if (!may_be_armed(kernel, inode, file)) continue;
     const auto pages = pages_of(kernel, inode);
     if (!pages || pages->identity().number != file.identity.number) {
       file.is_gone = true;
-      notices_.push_back("a file with probes is gone from the guest, and they with it");
+      notices_.push_back(fmt::format("{} is gone from the guest, and its probes with it",
+                                     file.name.empty() ? "a file with probes" : file.name));
       continue;
     }
     const bool backed = has_disk(kernel, inode);
     for (auto& [offset, point] : file.points) {
-      if (!point.is_linked || point.users == 0 || point.is_armed || point.is_lost) continue;
       if (backed && pages->is_unsaved(point.page())) continue;
-      const auto frame = pages->frame(point.page());
-      if (frame && is_ready({&point, *frame})) ready.push_back({&point, *frame});
+      add_ready(*pages, file, point, ready);
     }
   }
   return ready;
+}
+
+/// Of pages that come. They are the kernel's copy of the file, also those that it has read before
+/// and maps now.
+std::vector<UserPointTable::Place> UserPointTable::ready_places(GuestVirt inode, Pages arriving) {
+  std::vector<Place> ready;
+  const auto kernel = reader();
+  const auto known = files_.find(inode);
+  if (known == files_.end() || !may_be_armed(kernel, inode, known->second)) return ready;
+  File& file = known->second;
+  const auto pages = pages_of(kernel, inode);
+  if (!pages || pages->identity().number != file.identity.number) return ready;
+  const bool backed = has_disk(kernel, inode);
+  const std::uint64_t end = arriving.first + arriving.count;
+  for (auto each = file.points.lower_bound(arriving.first * kTextPage);
+       each != file.points.end() && each->second.page() < end; ++each) {
+    Point& point = each->second;
+    const auto frame = pages->frame(point.page());
+    if (!frame || (backed && pages->is_unsaved(point.page()))) continue;
+    if (point.is_armed && !has_point({&point, *frame})) point.is_armed = point.is_written = false;
+    add_ready(*pages, file, point, ready);
+  }
+  return ready;
+}
+
+bool UserPointTable::wants_pages(GuestVirt inode, Pages pages) {
+  const std::lock_guard lock(lock_);
+  return !ready_places(inode, pages).empty();
+}
+
+Result<void> UserPointTable::arrive(vmm::PausedMachine& machine, GuestVirt inode, Pages pages) {
+  const std::lock_guard lock(lock_);
+  return write_ready(machine, ready_places(inode, pages));
 }
 
 Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
@@ -492,7 +604,7 @@ Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
   std::vector<GuestVirt> unlinked;
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
-      if (point.users == 0 || std::exchange(point.is_linked, true)) continue;
+      if (point.users == 0 || point.is_expected || std::exchange(point.is_linked, true)) continue;
       unlinked.push_back(point.name);
     }
   }
@@ -549,7 +661,11 @@ Result<void> UserPointTable::write(vmm::PausedMachine& machine, std::span<const 
 }
 
 Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
-  const std::vector<Place> ready = ready_places(reader());
+  return write_ready(machine, ready_places(reader()));
+}
+
+Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine,
+                                         std::span<const Place> ready) {
   for (const Place& place : ready) place.point->is_written = place.point->is_armed = true;
   return write(machine, ready);
 }
@@ -769,21 +885,24 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
   return {};
 }
 
-/// Those whose page was given back, and read anew without them.
+/// Those whose page was given back, and read anew without them. If somebody watches pages come,
+/// nothing has run there as long as nobody has the page mapped.
 void UserPointTable::note_missing(const GuestReader& kernel) {
   std::size_t missing = 0;
+  bool lacks_pages = false;
   for (auto& [inode, file] : files_) {
     if (file.is_gone) continue;
     const auto pages = pages_of(kernel, inode);
     if (!pages) continue;
     for (auto& [offset, point] : file.points) {
-      if (!point.is_armed) continue;
       const auto frame = pages->frame(point.page());
-      if (frame && has_point({&point, *frame})) continue;
+      lacks_pages |= !frame && point.users != 0 && !point.is_lost;
+      if (!point.is_armed || (frame && has_point({&point, *frame}))) continue;
       point.is_armed = point.is_written = false;
-      ++missing;
+      missing += !expects_pages_ || (frame && pages->is_mapped(point.page())) ? 1 : 0;
     }
   }
+  lacks_pages_ = lacks_pages;
   if (missing == 0) return;
   notices_.push_back(
       fmt::format("the guest has given up pages with {} probes of processes: what "
@@ -804,8 +923,25 @@ bool UserPointTable::wants_tending() {
          });
 }
 
+void UserPointTable::note_unseen(std::string why) {
+  const std::lock_guard lock(lock_);
+  ++unseen_;
+  why_unseen_ = std::move(why);
+}
+
 std::vector<std::string> UserPointTable::take_notices() {
   const std::lock_guard lock(lock_);
+  if (const std::size_t count = std::exchange(unseen_, 0); count != 0) {
+    notices_.push_back(
+        fmt::format("processes have got {} page{} before the probes there stood, so calls were not "
+                    "seen: {}",
+                    count, count == 1 ? "" : "s", why_unseen_));
+  }
+  if (const std::size_t count = std::exchange(unsettled_, 0); count != 0) {
+    notices_.push_back(
+        fmt::format("the guest has read pages with {} more probes, which cannot stand there: {}",
+                    count, why_unsettled_));
+  }
   return std::exchange(notices_, {});
 }
 

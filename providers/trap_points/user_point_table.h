@@ -3,9 +3,12 @@
 // that map it. The displaced instruction stands in unused bytes of the same page (user_sites.h).
 // The stub knows the point by these bytes, so a page may be moved or copied.
 //
-// A page may be given back by the kernel and read anew, without our int3: tend() writes it again,
-// and until then nothing fires there. Before the guest reads or writes the file itself the int3s
-// have to go (step_aside()), or a disk would get them.
+// A page may be given back by the kernel and read anew, without our int3: arrive() writes it before
+// a process can run there, where somebody watches pages come (providers/tracer/page_watch.h); else
+// tend() writes it later. With such a watch a trap point may also stand in a page that was never in
+// memory. Its text is examined when the page comes, and only then it is known whether it can stand
+// there. Before the guest reads or writes the file itself the int3s have to go (step_aside()), or a
+// disk would get them.
 //
 // A static probe may have a semaphore (user_semaphores.h), which goes up and down with its int3.
 //
@@ -65,6 +68,8 @@ class UserPointTable {
   guest_linux::HostFiles* host_files() const { return host_; }
   /// Where the file is in the guest, by which the host's copies are found.
   void name_file(GuestVirt inode, std::string path);
+  /// Its name without a folder, for what is told of it.
+  void note_name(GuestVirt inode, std::string name);
   /// The file's functions; they stay as they are while this file is known. Empty where the file
   /// cannot be read.
   using Servers = guest_linux::HostFiles::Servers;
@@ -84,8 +89,16 @@ class UserPointTable {
   std::span<const guest_linux::StaticProbe> static_probes_of(GuestVirt inode,
                                                              Servers servers = Servers::NotAsked);
 
+  /// From now on somebody tells which pages come, or not: before anything is examined.
+  void expect_pages(bool are_told) { expects_pages_ = are_told; }
+  /// A static probe may stand there unexamined, while its page is not in memory.
+  void expect(GuestVirt inode, std::uint64_t offset);
+  /// Where a function is entered: behind a landing pad, or at its first byte as long as its page is
+  /// not in memory and expect_pages() was called.
+  std::uint64_t entry_of(GuestVirt inode, const guest_linux::FileFunction& function);
+
   /// Unsupported, with the reason, where no trap point can stand; else there is room for it from
-  /// now on.
+  /// now on. In a page that is not in memory, one can stand where entry_of() said, or expect() did.
   Result<void> examine(GuestVirt inode, std::uint64_t offset);
   /// The same, and makes the trap point, or gives it one more user; returns its name. Nothing is
   /// written to the file. `semaphore`: its offset in the file.
@@ -127,6 +140,18 @@ class UserPointTable {
   enum class Away : std::uint8_t { ForAWhile, ForGood };
   Result<void> step_aside(vmm::PausedMachine& machine, GuestVirt inode, std::uint64_t begin,
                           std::uint64_t end, Away away);
+  /// Pages of a file.
+  struct Pages {
+    std::uint64_t first = 0, count = 1;
+  };
+  /// The guest is about to map these pages of the file. Whether arrive() has something to do.
+  bool wants_pages(GuestVirt inode, Pages pages);
+  /// Writes their int3s, before a process can run there.
+  Result<void> arrive(vmm::PausedMachine& machine, GuestVirt inode, Pages pages);
+  /// It could not, for this reason.
+  void note_unseen(std::string why);
+  /// Whether there were trap points without a page in memory when wants_tending() looked last.
+  bool lacks_pages() const { return lacks_pages_; }
   /// Whether there is something for tend() to do: int3s are missing whose pages are in memory.
   bool wants_tending();
   Result<void> tend(vmm::PausedMachine& machine);
@@ -143,8 +168,9 @@ class UserPointTable {
     std::optional<std::uint64_t> semaphore{};
     GuestVirt name{};  // 0: it was only examined
     unsigned users = 0;
-    bool is_linked = false;   // the stub knows it
-    bool is_written = false;  // its slot lies in the page
+    bool is_expected = false;  // its text is not known yet
+    bool is_linked = false;    // the stub knows it
+    bool is_written = false;   // its slot lies in the page
     bool is_armed = false;
     bool is_lost = false;  // other text is there now
 
@@ -162,6 +188,8 @@ class UserPointTable {
     Servers servers = Servers::NotAsked;                     // for the functions
     std::map<std::uint64_t, std::vector<PageRoom>> rooms;    // that are free, by page
     std::map<std::uint64_t, Point> points;                   // by offset
+    std::set<std::uint64_t> expected{};                      // where one may stand unexamined
+    std::string name{};                                      // for notices
     Clock::time_point away_until{};
     bool is_gone = false;
   };
@@ -179,6 +207,8 @@ class UserPointTable {
   bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
   bool may_swap(const GuestReader& kernel) const;
   Result<Point*> find_point(GuestVirt inode, std::uint64_t offset);
+  Result<void> settle(const guest_linux::FilePages& pages, File& file, Point& point);
+  bool is_settled(const guest_linux::FilePages& pages, File& file, Point& point);
   Result<void> begin();
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
@@ -202,7 +232,12 @@ class UserPointTable {
   bool has_slot(const Place& place) const;
   bool has_point(const Place& place) const;
   bool is_ready(const Place& place) const;
+  bool may_be_armed(const GuestReader& kernel, GuestVirt inode, File& file);
+  void add_ready(const guest_linux::FilePages& pages, File& file, Point& point,
+                 std::vector<Place>& ready);
   std::vector<Place> ready_places(const GuestReader& kernel);
+  std::vector<Place> ready_places(GuestVirt inode, Pages arriving);
+  Result<void> write_ready(vmm::PausedMachine& machine, std::span<const Place> ready);
   static Result<void> write(vmm::PausedMachine& machine, std::span<const Place> places);
   void note_missing(const GuestReader& kernel);
   Result<void> write_ready(vmm::PausedMachine& machine);
@@ -230,6 +265,8 @@ class UserPointTable {
   std::optional<GuestVirt> no_devices_;                       // noop_backing_dev_info
   std::optional<GuestVirt> swap_pages_;                       // total_swap_pages
 
+  std::atomic<bool> expects_pages_ = false;
+  std::atomic<bool> lacks_pages_ = true;  // until it was looked
   std::atomic<std::size_t> examined_{0};
   mutable std::mutex lock_;                                         // of what follows
   std::map<GuestVirt, File> files_;                                 // by inode
@@ -245,6 +282,10 @@ class UserPointTable {
   std::map<GuestVirt, StaticProbes> static_probes_;  // by inode
   bool has_begun_ = false, keeps_out_ = false;
   Clock::time_point next_look_{};
+  std::size_t unsettled_ = 0;  // trap points that cannot stand in pages that have come
+  std::string why_unsettled_;  // the first of them
+  std::size_t unseen_ = 0;     // pages that processes got before their int3s stood
+  std::string why_unseen_;     // the last one
   std::vector<std::string> notices_;
 };
 

@@ -49,7 +49,7 @@ Result<Text> read_text(const ReadFile& file, std::uint64_t begin, std::uint64_t 
   Text text{begin, std::vector<std::byte>(end - begin)};
   text.bytes.resize(file(begin, text.bytes));
   if (text.end() == end) return text;
-  return fail(ErrorCode::Unsupported,
+  return fail(ErrorCode::NotFound,
               fmt::format("page {:#x} of the file is not in the guest's memory",
                           round_down(text.end(), kFilePage)));
 }

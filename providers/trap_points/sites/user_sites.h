@@ -32,7 +32,8 @@ struct PageRoom {
   std::uint16_t begin = 0, end = 0;
 };
 
-/// The room in a page of the file. Unsupported, with the reason, where the text cannot be decoded.
+/// The room in a page of the file. Unsupported, with the reason, where the text cannot be decoded;
+/// NotFound where a part of it is not in memory.
 Result<std::vector<PageRoom>> find_page_room(const ReadFile& file,
                                              const guest_linux::FileFunctions& functions,
                                              std::uint64_t page);

@@ -81,7 +81,7 @@ void compare_layout(Sample& sample, const sample_layout& layout) {
   ASSERT_TRUE(function) << function.error().message;
   const Type& pointer = sample.graph[sample.graph.resolve(function->types.at(0))];
   ASSERT_EQ(pointer.kind, TypeKind::Pointer);
-  EXPECT_TRUE(graph.is_userland(pointer.target));
+  EXPECT_TRUE(sample.graph.is_userland(pointer.target));
   EXPECT_EQ(sample.graph.size_of(pointer.target), layout.size);
   for (const sample_member* each = layout.members; each->name != nullptr; ++each) {
     SCOPED_TRACE(each->name);
