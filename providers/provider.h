@@ -110,6 +110,14 @@ class Provider {
     return {};
   }
 
+  /// While tracing runs: looks whether processes have mapped files that came later, and prepares
+  /// enabled probes there, too; the tracer makes them fire. Returns how many places these are.
+  /// Limit: there is no room for them. Does nothing by default.
+  virtual Result<std::size_t> follow_files(std::vector<std::string>& names) {
+    (void)names;
+    return std::size_t{0};
+  }
+
   /// Prepares the probe; the tracer makes it fire. Idempotent. NotFound: the probe is not this
   /// provider's; Unsupported, with the reason: nothing can stand there (any more); Limit: the guest
   /// has no room for one more. After an error the probe is as it was.

@@ -75,6 +75,12 @@ Result<void> Registry::for_each_in(std::uint16_t module, const dif::ProbeDescrip
   return {};
 }
 
+Result<std::size_t> Registry::follow_files(std::vector<std::string>& names) {
+  std::size_t places = 0;
+  for (Entry& entry : entries_) places += TRY(entry.provider->follow_files(names));
+  return places;
+}
+
 Result<void> Registry::refusals(const dif::ProbeDescription& pattern,
                                 const Provider::RefusalVisitor& visit) {
   for (Provider* provider : asked_for(pattern)) TRY(provider->refusals(pattern, visit));

@@ -32,6 +32,8 @@ class Registry {
   Result<void> admit(std::uint16_t module);
   Result<void> for_each_in(std::uint16_t module, const dif::ProbeDescription& pattern,
                            const Provider::Visitor& visit);
+  /// The same: see Provider::follow_files(). `names`: gets the files'.
+  Result<std::size_t> follow_files(std::vector<std::string>& names);
   /// Visits what matches but is refused, in the same order; see Provider::refusals().
   Result<void> refusals(const dif::ProbeDescription& pattern,
                         const Provider::RefusalVisitor& visit);

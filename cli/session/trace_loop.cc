@@ -82,6 +82,7 @@ EndReason TraceLoop::run() {
     sleep_until(std::min({next_take, next_status, now + nap}));
     for_each_live([](std::size_t, WatchedTarget& each) {
       each.target().admit_modules();
+      each.target().follow_files();
       each.target().serve_stacks();
       each.look_at_processes();
     });

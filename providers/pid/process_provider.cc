@@ -91,6 +91,7 @@ std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(
     std::int32_t process) const {
   if (!layout_ || !file_inode_ || !mm_program_ || init_task_.raw() == 0) return std::nullopt;
   const vmm::PageTableReader reader(memory_, kernel_.table_in(memory_));
+  if (process == 0 && only_) return std::vector{*only_};
   if (process == 0) return modules_of_all(reader);
   const auto found =
       guest_linux::find_process(reader, *layout_, init_task_, static_cast<std::uint64_t>(process));
@@ -132,7 +133,6 @@ Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
       nullptr);
 }
 
-Result<void> ProcessProvider::publish(const Pattern& pattern, std::vector<Entry> entries) {
 void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const Counts& counts,
                                      const RefusalVisitor& visit) {
   MissingProbes probes;
@@ -147,6 +147,7 @@ void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const
   if (const auto text = probes.text()) visit({pattern, *text});
 }
 
+Result<void> ProcessProvider::publish(const Pattern& pattern, std::vector<Entry> entries) {
   for (Entry& entry : entries) TRY(publish(pattern, std::move(entry)));
   return {};
 }
@@ -154,6 +155,7 @@ void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const
 Result<void> ProcessProvider::publish(const Pattern& pattern, Entry entry) {
   const bool is_one = entry.places.size() == 1;
   for (const Place& place : entry.places) {
+    table_.note_name(place.at.inode, entry.name.module);
     const auto fine = table_.examine(place.at.inode, place.at.offset);
     if (fine) continue;
     pattern.trouble(entry.name,
@@ -225,8 +227,10 @@ Result<void> ProcessProvider::enable(const Probe& probe) {
   return done;
 }
 
-Result<void> ProcessProvider::bind(const Probe& probe, const Entry& entry) {
-  for (const Place& place : entry.places) {
+/// Those that are not bound yet.
+Result<void> ProcessProvider::bind_places(const Probe& probe, Entry& entry) {
+  for (; entry.bound < entry.places.size(); ++entry.bound) {
+    const Place& place = entry.places[entry.bound];
     Binding binding{.probe = probe.id, .site = place.in_function, .condition = place.condition};
     binding.at_function_edge = false;
     binding.process = entry.process;
@@ -234,6 +238,12 @@ Result<void> ProcessProvider::bind(const Probe& probe, const Entry& entry) {
     binding.plan = place.plan;
     TRY(points_.bind_in_file(place.at, binding));
   }
+  return {};
+}
+
+Result<void> ProcessProvider::bind(const Probe& probe, Entry& entry) {
+  entry.bound = 0;
+  TRY(bind_places(probe, entry));
   if (!entry.kernel_sites) return {};
   for (BoundSite& bound : TRY(entry.kernel_sites())) {
     bound.binding.probe = probe.id;
@@ -241,6 +251,56 @@ Result<void> ProcessProvider::bind(const Probe& probe, const Entry& entry) {
     TRY(points_.bind(bound.site, bound.binding));
   }
   return {};
+}
+
+/// Enabled probes of all processes, by the name of their file.
+std::map<std::string, std::vector<std::uint32_t>> ProcessProvider::followed() const {
+  std::map<std::string, std::vector<std::uint32_t>> found;
+  for (std::uint32_t n = 0; n < entries_.size(); ++n) {
+    const Entry& entry = entries_[n];
+    if (entry.is_enabled && entry.process == 0) found[entry.name.module].push_back(n);
+  }
+  return found;
+}
+
+/// How many more places these probes have in the file.
+Result<std::size_t> ProcessProvider::follow(const Module& module,
+                                            std::span<const std::uint32_t> numbers) {
+  std::size_t places = 0;
+  std::set<std::uint32_t> published;
+  const auto ignore = [](const dif::ProbeDescription&, const std::string&) {};
+  for (const std::uint32_t number : numbers) {
+    const dif::ProbeDescription name = entries_[number].name;
+    only_ = module;
+    const auto looked = look(name, ignore, &published);
+    only_.reset();
+    TRY(looked);
+    Entry& entry = entries_[number];
+    places += entry.places.size() - entry.bound;
+    TRY(bind_places({id_at(number), name}, entry));
+  }
+  return places;
+}
+
+Result<std::size_t> ProcessProvider::follow_files(std::vector<std::string>& names) {
+  std::size_t places = 0;
+  const auto wanted = followed();
+  if (wanted.empty()) return places;
+  for (const auto& [module, numbers] : wanted) {
+    for (const std::uint32_t number : numbers) {
+      for (const Place& place : entries_[number].places) known_.insert(place.at.inode);
+    }
+  }
+  const auto modules = modules_of(0);
+  if (!modules) return places;
+  for (const Module& module : *modules) {
+    const auto numbers = wanted.find(module.name);
+    if (numbers == wanted.end() || !known_.insert(module.inode).second) continue;
+    const std::size_t more = TRY(follow(module, numbers->second));
+    if (more != 0) names.push_back(module.name);
+    places += more;
+  }
+  return places;
 }
 
 ProbeArguments ProcessProvider::arguments(const Probe& probe) {

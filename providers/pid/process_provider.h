@@ -42,6 +42,8 @@ class ProcessProvider : public Provider {
   std::optional<std::string> why_fixed(dif::ProbeId id) const override;
   bool is_enabled(dif::ProbeId id) const override;
   void note_disabled(dif::ProbeId id) override;
+  /// For probes of all processes.
+  Result<std::size_t> follow_files(std::vector<std::string>& names) override;
 
  protected:
   /// All must outlive it.
@@ -75,6 +77,7 @@ class ProcessProvider : public Provider {
     std::string notes{};  // for -l -v
     ProbeArguments arguments{};
     bool is_enabled = false;
+    std::size_t bound = 0;  // of its places
   };
   using Trouble = std::function<void(const dif::ProbeDescription&, const std::string&)>;
   struct Pattern {
@@ -100,13 +103,13 @@ class ProcessProvider : public Provider {
   Result<void> publish(const Pattern& pattern, Entry entry);
   /// The types of the probe's arguments by the DWARF of its file.
   ProbeArguments typed_arguments(const Entry& entry);
-  /// The number of a process, behind a provider's name.
-  static std::optional<std::int32_t> number_of_process(std::string_view text);
-  UserPointTable& table() { return table_; }
   /// For gaps(): how many of the probes for which `counts` holds are missing.
   using Counts = std::function<bool(const dif::ProbeDescription&)>;
   void sum_up_missing(const dif::ProbeDescription& pattern, const Counts& counts,
                       const RefusalVisitor& visit);
+  /// The number of a process, behind a provider's name.
+  static std::optional<std::int32_t> number_of_process(std::string_view text);
+  UserPointTable& table() { return table_; }
   /// UserPointTable's, and tells where they are from.
   const guest_linux::FileFunctions* functions_of(
       const Module& module, UserPointTable::Servers servers = UserPointTable::Servers::NotAsked);
@@ -120,7 +123,10 @@ class ProcessProvider : public Provider {
   void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
   void name_file(const GuestReader& reader, GuestVirt file, GuestVirt inode) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
-  Result<void> bind(const Probe& probe, const Entry& entry);
+  Result<void> bind(const Probe& probe, Entry& entry);
+  Result<void> bind_places(const Probe& probe, Entry& entry);
+  std::map<std::string, std::vector<std::uint32_t>> followed() const;
+  Result<std::size_t> follow(const Module& module, std::span<const std::uint32_t> numbers);
   static void add_places(Entry& entry, std::span<const Place> places);
   Entry* find(dif::ProbeId id);
 
@@ -133,6 +139,8 @@ class ProcessProvider : public Provider {
   std::optional<std::uint32_t> file_inode_;
   const guest_linux::LinuxPaths paths_;
   GuestVirt init_task_;
+  std::optional<Module> only_;                    // the one that is looked at
+  std::set<GuestVirt> known_;                     // files that were looked at, by inode
   std::vector<Entry> entries_;                    // by index of id
   std::map<std::string, std::uint32_t> numbers_;  // of these, by process, definition and name
 };

@@ -209,6 +209,18 @@ void Target::admit_modules() {
   }
 }
 
+/// Not more than 2 % of the time: a guest may have many processes.
+void Target::follow_files() {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kLook = std::chrono::seconds(1);
+  constexpr int kShare = 50;
+  const auto began = Clock::now();
+  if (began < next_follow_) return;
+  tracer_->follow_files();
+  const auto ended = Clock::now();
+  next_follow_ = ended + std::max<Clock::duration>(kLook, kShare * (ended - began));
+}
+
 void Target::end_set_up() {
   if (traced_.kernel) traced_.kernel->end_set_up();
 }

@@ -7,6 +7,7 @@
 // Threads: the session's. Does not: start machines, compile, or print.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -96,6 +97,9 @@ class Target {
   /// then go on.
   void admit_modules();
 
+  /// While tracing: looks for files that processes have mapped since, for probes of all processes.
+  void follow_files();
+
   /// While tracing: reads the unwind tables that stacks of processes have lacked, from files of the
   /// host.
   void serve_stacks();
@@ -138,6 +142,7 @@ class Target {
   std::unordered_set<std::uint32_t>
       late_known_;  // probes in modules that came later, to the engine
   std::optional<FollowedProcess> followed_;
+  std::chrono::steady_clock::time_point next_follow_{};  // of files
   std::unique_ptr<guest_linux::UserNames> user_names_;
 };
 

@@ -114,6 +114,7 @@ class LiveTracer final : public Tracer {
     return trace_ && trace_->kernel() ? trace_->kernel()->modules_fd() : -1;
   }
   std::optional<LateModule> take_module() override;
+  void follow_files() override;
   Result<void> for_each_probe_in(const LateModule& module, const dif::ProbeDescription& pattern,
                                  const std::function<void(const Probe&)>& visit) override {
     return registry_.for_each_in(module.module, pattern, visit);
@@ -436,6 +437,25 @@ void LiveTracer::let_go(const LateModule& module, const Result<std::size_t>& add
                                       module.name, *added, *added == 1 ? "" : "s",
                                       in_time ? "" : ", which missed its first moments"));
   }
+}
+
+void LiveTracer::follow_files() {
+  if (!trace_ || !trace_->loop() || !trace_->kernel()) return;
+  const std::lock_guard changing(changes_);
+  std::vector<std::string> names;
+  const auto places = registry_.follow_files(names);
+  if (places && *places == 0) return;
+  const auto done = places ? trace_->kernel()->arm_added() : tl::make_unexpected(places.error());
+  if (!places) trace_->kernel()->abandon_added();
+  if (!done) {
+    of_modules_.push_back("probes of processes do not stand in a file that came later: " +
+                          done.error().message);
+    return;
+  }
+  of_modules_.push_back(fmt::format(
+      "a process has mapped another file {}{}: {} more place{} of probes, whose calls "
+      "before now were not seen",
+      names.front(), names.size() > 1 ? " and more" : "", *places, *places == 1 ? "" : "s"));
 }
 
 TraceStatistics LiveTracer::statistics() const {

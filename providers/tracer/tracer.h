@@ -129,6 +129,9 @@ class Tracer {
   virtual void let_go(const LateModule& module, const Result<std::size_t>& added) {
     (void)module, (void)added;
   }
+  /// From time to time while tracing, on the session's thread: probes of all processes get places
+  /// in files that came later, with a notice.
+  virtual void follow_files() {}
   /// When it returns these fire no more, and what they stood on is as it was. With an error (but
   /// Unsupported) breakpoints may be left that fire nothing, or the machine goes on telling events
   /// that do.

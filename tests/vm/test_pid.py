@@ -295,6 +295,33 @@ class Libraries(Case):
         self.guest("rm /tmp/go; touch /tmp/go; library 10 churn")
 
 
+class Replaced(Case):
+    """A library that another file takes the place of while it is traced."""
+
+    ADDS, add_to = Libraries.ADDS, Libraries.add_to
+
+    def test_files_have_probes_once_a_process_maps_the_new_one(self):
+        before = self.guest("cp /lib/libadds.so /lib/new; md5sum < /lib/new")
+        self.guest("rm -f /tmp/go; library 10 > /tmp/first & sleep 0.1")
+        with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
+            started(running)
+            self.guest("mv /lib/new /lib/libadds.so; library 500 > /tmp/second & true")
+            self.assertIn("a process has mapped another file libadds.so: 1 more place of probes",
+                          running.process.stderr.readline())
+            self.guest("touch /tmp/go; wait; library 1000 > /tmp/third")
+            self.assertEqual(self.guest("md5sum < /lib/libadds.so"), before)
+            outcome = end(running)
+        said = self.guest("cat /tmp/first /tmp/second /tmp/third")
+        self.assertEqual(re.findall(r"^calls (\d+)", said, re.MULTILINE), ["10", "500", "1000"])
+        self.assertEqual((outcome.status, outcome.stdout.split()), (0, ["1510"]), outcome)
+        self.assertIn("a process of the guest reads or writes a file with probes: 1 of them are away", outcome.stderr)
+        self.assertEqual(self.guest("md5sum < /lib/libadds.so; library 10"), before + "calls 10\n")
+
+
+class ReplacedOfOld(Replaced):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
 class Refusals(Case):
     def test_say_why(self):
         calling = Calling(self.machine)
