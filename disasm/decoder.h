@@ -180,6 +180,8 @@ std::string assembly(std::span<const std::byte> bytes, GuestVirt address);
 /// After a displaced sti, interrupts come one instruction earlier than in its place, which is for
 /// the caller to look at. Unsupported, with the reason, for an instruction that cannot be
 /// displaced.
+/// A displaced call jumps, with the original return address on the stack. That one takes fewer bytes
+/// where it is in the lowest or the highest 2 GiB.
 inline constexpr std::size_t kMaxSlotBytes = 32;
 Result<std::vector<std::byte>> relocate(std::span<const std::byte> bytes, GuestVirt from,
                                         GuestVirt slot);

@@ -76,15 +76,19 @@ class Emitter {
     byte(std::to_integer<unsigned>(arch::kNearJump));
     return rel32(target);
   }
-  /// The address that a displaced call must leave on the stack: the original one.
+  /// The address that a displaced call must leave on the stack: the original one. If it does not
+  /// fit a push, its distance tells it: push %rax; lea next(%rip), %rax; xchg %rax, (%rsp). That
+  /// leaves all registers and flags, and writes no other word than the call itself.
   Result<void> push_return_address(GuestVirt next) {
     const auto value = static_cast<std::int64_t>(next.raw());
-    if (value != static_cast<std::int32_t>(value)) {
-      return fail(ErrorCode::Unsupported,
-                  "a call outside the top 2 GiB: its return address does not fit a push");
+    if (value == static_cast<std::int32_t>(value)) {
+      byte(0x68);
+      imm32(static_cast<std::int32_t>(value));
+      return {};
     }
-    byte(0x68);
-    imm32(static_cast<std::int32_t>(value));
+    for (const unsigned each : {0x50u, 0x48u, 0x8du, 0x05u}) byte(each);
+    TRY(rel32(next));
+    for (const unsigned each : {0x48u, 0x87u, 0x04u, 0x24u}) byte(each);
     return {};
   }
   std::vector<std::byte> take() { return std::move(code_); }

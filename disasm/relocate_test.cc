@@ -21,18 +21,19 @@ namespace {
 constexpr GuestVirt kFrom{0xffffffff81000100};
 constexpr GuestVirt kSlot{0xffffffff9f400000};
 
-/// Low memory, so that a return address fits a push as it does in the kernel's top 2 GiB. Parts:
-/// the instruction in place, the branch target, a word that rip-relative operands name, data that
-/// register operands point to, a stack, and the slot.
+/// Memory for code. In low memory a return address fits a push as it does in the kernel's top 2
+/// GiB, elsewhere it does not. Parts: the instruction in place, the branch target, a word that
+/// rip-relative operands name, data that register operands point to, a stack, and the slot.
 class Arena {
  public:
   static constexpr std::size_t kSize = 0x8000;
   static constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kWord = 0x1000, kData = 0x2000,
                                kStack = 0x4000, kStackSize = 0x1000, kSlotAt = 0x6000;
 
-  Arena() {
+  enum class Where { Low, High };
+  explicit Arena(Where where = Where::Low) {
     void* mapped = mmap(nullptr, kSize, PROT_READ | PROT_WRITE | PROT_EXEC,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+                        MAP_PRIVATE | MAP_ANONYMOUS | (where == Where::Low ? MAP_32BIT : 0), -1, 0);
     if (mapped != MAP_FAILED) bytes_ = {static_cast<std::byte*>(mapped), kSize};
   }
   Arena(const Arena&) = delete;
@@ -238,6 +239,19 @@ TEST(Relocate, EveryFormDoesTheSameInItsSlot) {
   }
 }
 
+TEST(Relocate, EveryFormDoesTheSameWhereAddressesDoNotFitAPush) {
+  Arena arena(Arena::Where::High);
+  ASSERT_TRUE(arena.usable());
+  ASSERT_GT(arena.at(0).raw(), UINT32_MAX);
+  std::mt19937_64 random(3);
+
+  auto all = forms();
+  for (RelocatedForm& form : all) {
+    ASSERT_NO_FATAL_FAILURE(place(arena, form));
+    ASSERT_NO_FATAL_FAILURE(compare_runs(arena, form, random));
+  }
+}
+
 void compare_with_return(Arena& arena, const RelocatedForm& form, std::mt19937_64& random) {
   const GuestVirt here = arena.at(Arena::kCode), slot = arena.at(Arena::kSlotAt);
   const auto code = relocate_with_return(form.bytes, here, slot);
@@ -368,6 +382,21 @@ TEST(Relocate, KernelCallPushesTheOriginalReturnAddress) {
   EXPECT_EQ(jump->target.raw(), kFrom.raw() + 0x15);
 }
 
+TEST(Relocate, ACallOfAProcessPushesTheOriginalReturnAddressByItsDistance) {
+  constexpr GuestVirt from{0x5555'5555'0100}, slot{0x5555'5555'0200};
+
+  const auto direct = relocate(code({0xe8, 0x10, 0, 0, 0}), from, slot);
+  const auto indirect = relocate(code({0xff, 0xd0}), from, slot);
+
+  ASSERT_TRUE(direct && indirect);
+  // push rax; lea rax, [rip - 0x103]; xchg [rsp], rax; jmp: from 0x211 to 0x115.
+  EXPECT_EQ(*direct, code({0x50, 0x48, 0x8d, 0x05, 0xfd, 0xfe, 0xff, 0xff, 0x48, 0x87, 0x04, 0x24,
+                           0xe9, 0x04, 0xff, 0xff, 0xff}));
+  // The same from 0x208 to 0x102, and jmp rax.
+  EXPECT_EQ(*indirect, code({0x50, 0x48, 0x8d, 0x05, 0xfa, 0xfe, 0xff, 0xff, 0x48, 0x87, 0x04, 0x24,
+                             0xff, 0xe0}));
+}
+
 TEST(Relocate, RefusesWithAReason) {
   const struct {
     std::vector<std::byte> bytes;
@@ -409,7 +438,7 @@ TEST(Relocate, RefusesWhatASlotTooFarAwayCannotReach) {
   EXPECT_FALSE(relocate(code({0x55}), kFrom, far));
   EXPECT_FALSE(relocate(code({0x48, 0x8b, 0x05, 0, 0, 0, 0}), kFrom, far));
   EXPECT_FALSE(relocate(code({0xff, 0xd0}), GuestVirt(0x7f00'0000'0000), kSlot))
-      << "the return address does not fit a push";
+      << "the return address is told by its distance";
 }
 
 TEST(RelocateRun, KeepsEachInstructionAndJumpsBackOnce) {

@@ -264,6 +264,18 @@ Result<void> UserPointTable::begin() {
   return {};
 }
 
+Result<UserSite> UserPointTable::site_at(GuestVirt inode, const File& file,
+                                         std::uint64_t offset) const {
+  UserSite site =
+      TRY(examine_user_site(original_of(inode), offset, file.functions.fixed_address(offset)));
+  if (site.calls && TRY(guest_linux::has_user_shadow_stacks(machine_.memory(), kernel_))) {
+    return fail(ErrorCode::Unsupported,
+                "a displaced call jumps, which shadow stacks forbid: the guest's processor has "
+                "them for processes (CET)");
+  }
+  return site;
+}
+
 Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::uint64_t offset) {
   File* const file = TRY(find_file(inode));
   if (const auto known = file->points.find(offset); known != file->points.end()) {
@@ -283,7 +295,7 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
   }
   Point point{.site = {.offset = offset, .instruction = {}}, .code = {}, .before = {}};
   point.is_expected = !pages->frame(point.page()) && file->expected.contains(offset);
-  if (!point.is_expected) point.site = TRY(examine_user_site(original_of(inode), offset));
+  if (!point.is_expected) point.site = TRY(site_at(inode, *file, offset));
   TRY(check_file(*pages, point.page()));
   if (!point.is_expected) TRY(find_slot(inode, *file, point));
   ++examined_;
@@ -352,7 +364,7 @@ Result<void> UserPointTable::settle(const FilePages& pages, File& file, Point& p
     return fail(ErrorCode::Unsupported, "another probe stands at its first instruction");
   }
   Point found = point;
-  found.site = TRY(examine_user_site(original_of(inode), entry));
+  found.site = TRY(site_at(inode, file, entry));
   if (found.page() != point.page()) {
     return fail(ErrorCode::Unsupported, "its first instruction lies in another page");
   }
@@ -377,6 +389,9 @@ bool UserPointTable::is_settled(const FilePages& pages, File& file, Point& point
 }
 
 Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point) {
+  if (point.site.slot_bytes > SHIM_USER_SLOT_BYTES) {
+    return fail(ErrorCode::Unsupported, "its displaced instruction is too long");
+  }
   const auto known = file.rooms.find(point.page());
   if (known == file.rooms.end()) {
     file.rooms[point.page()] =

@@ -210,6 +210,7 @@ class UserPointTable {
   Result<void> settle(const guest_linux::FilePages& pages, File& file, Point& point);
   bool is_settled(const guest_linux::FilePages& pages, File& file, Point& point);
   Result<void> begin();
+  Result<UserSite> site_at(GuestVirt inode, const File& file, std::uint64_t offset) const;
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
   std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;

@@ -2,6 +2,7 @@
  * goes to the background, says its process number, and waits until /tmp/go exists. Then each thread
  * calls each function so often, and /tmp/said gets the numbers of calls, of all processes. The first
  * instructions of the functions differ: they are what a probe displaces. */
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -49,7 +50,26 @@ __attribute__((noinline, noclone)) long takes(long a, long b, long c, long d, lo
   __asm__ volatile("" : : : "memory");
   return a + b + c + d + e + f + g + h;
 }
-static const char *const names[] = {"pushes", "adds", "loads", "either", "jumps", "recurses", "takes"};
+/* Says where it returns to, and ends the program where unwinding from there does not find the caller. */
+static __thread void *caller;
+__attribute__((noinline, noclone)) void *back(void) {
+  void *frames[3] = {0};
+  if (backtrace(frames, 3) != 3 || frames[1] != __builtin_return_address(0) || frames[2] != caller) abort();
+  return __builtin_return_address(0);
+}
+/* Calls, directly and through a register; its value tells where the two return to. In its page there
+ * is room for all of its instructions. */
+#define WITH_ROOM __attribute__((noinline, noclone, section(".text.with_room")))
+WITH_ROOM __attribute__((aligned(4096))) long calls(void *(*through)(void)) {
+  caller = __builtin_return_address(0);
+  const long first = (long)back();
+  return 3 * first + (long)through();
+}
+WITH_ROOM __attribute__((naked)) void room(void) {
+  __asm__("ret; .skip 512, 0xcc");
+}
+static long returns;
+static const char *const names[] = {"pushes", "adds", "loads", "either", "jumps", "recurses", "takes", "calls", "back"};
 enum { FUNCTIONS = sizeof names / sizeof *names };
 
 static void *work(void *unused) {
@@ -57,9 +77,9 @@ static void *work(void *unused) {
   for (long n = 0; n < number; ++n) {
     if (pushes(n, 1) != 2 * n + 1 || adds(n, 3) != n + 3 || loads(n) != 40 + 2 * n) abort();
     if (either(n) != 7 + (n & 1) || jumps(n) != n + 1 || recurses(3) != 3) abort();
-    if (takes(n, 1, 2, 3, 4, 5, 6, -n) != 21) abort();
+    if (takes(n, 1, 2, 3, 4, 5, 6, -n) != 21 || calls(back) != returns) abort();
   }
-  const long times[FUNCTIONS] = {1, 2, 1, 1, 1, 4, 1};
+  const long times[FUNCTIONS] = {1, 2, 1, 1, 1, 4, 1, 1, 2};
   for (int n = 0; n < FUNCTIONS; ++n) atomic_fetch_add(&called[n], times[n] * number);
   return NULL;
 }
@@ -73,6 +93,7 @@ int main(int count, char **arguments) {
     printf("process %d\n", child);
     return 0;
   }
+  returns = calls(back); /* before anybody traces it */
   const int nowhere = open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
   while (access("/tmp/go", F_OK) != 0) usleep(10000);

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import subprocess
 import tempfile
 import time
 import unittest
@@ -11,7 +12,7 @@ from made_images import Archive, dynamic_program, initrd_with, static_program
 from test_attach_qmp import Machine, begin, end, started
 
 CALLS = 2000
-FUNCTIONS = ("pushes", "adds", "loads", "either", "jumps", "recurses", "takes")
+FUNCTIONS = ("pushes", "adds", "loads", "either", "jumps", "recurses", "takes", "calls", "back")
 ENTRIES = " ".join(f"pidPID:a.out:{name}:entry {{ @[probefunc] = count(); }}" for name in FUNCTIONS)
 
 
@@ -23,9 +24,9 @@ def counts(lines):
 class Calling:
     """The program calls.c in a guest, which waits for its word."""
 
-    def __init__(self, machine, calls=CALLS, threads=1, processes=1):
+    def __init__(self, machine, calls=CALLS, threads=1, processes=1, program="calls"):
         self._port = machine.port
-        status, said = self._port.run(f"rm -f /tmp/go /tmp/said; calls {calls} {threads} {processes}")
+        status, said = self._port.run(f"rm -f /tmp/go /tmp/said; {program} {calls} {threads} {processes}")
         assert status == 0, said
         self.pid = int(re.search(rb"process (\d+)", said)[1])
 
@@ -78,7 +79,25 @@ class Case(unittest.TestCase):
         return outcome.stderr.splitlines()[0]
 
 
+def position_independent():
+    """The bytes of the program calls.c that may be mapped anywhere."""
+    return dynamic_program("calls.c", "-static-pie", "-fPIE")
+
+
+def instructions(program, function):
+    """How many instructions it has, by another disassembler; without a landing pad."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(program)
+        file.flush()
+        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", file.name],
+                              check=True, capture_output=True, text=True).stdout
+    return len(re.findall(r"^ +[0-9a-f]+:\t(?!endbr64)", text, re.MULTILINE))
+
+
 class Counts(Case):
+    def add_to(self, archive):
+        archive.file("bin/calls-pie", position_independent(), 0o755)
+
     def test_of_entries_of_all_threads(self):
         self.check_counts(Calling(self.machine))
         self.check_counts(Calling(self.machine, threads=4))
@@ -127,15 +146,26 @@ class Counts(Case):
         self.assertEqual(counts(outcome.stdout), {
             "left": 4 * sum(n + 3 + n + 1 for n in range(CALLS)), "lefts": said["adds"], "in": 4 * sum(range(CALLS))})
 
-    def test_of_each_instruction(self):
-        calling = Calling(self.machine)
-        listed = self.machine.run(f"pid{calling.pid}:a.out:pushes:", ["-l"])
-        names = re.findall(r" pushes +([0-9a-f]+)$", listed.stdout, re.MULTILINE)
+    def check_each_instruction(self, function, program="calls", options=()):
+        """Returns how many probes it has, but entry and return."""
+        calling = Calling(self.machine, program=program)
+        listed = self.machine.run(f"pid{calling.pid}:a.out:{function}:", ["-l"])
+        names = re.findall(rf" {function} +([0-9a-f]+)$", listed.stdout, re.MULTILINE)
         self.assertGreater(len(names), 1, listed)
-        outcome, said = self.trace(calling, "pidPID:a.out:pushes: { @[probename] = count(); }")
+        outcome, said = self.trace(calling, f"pidPID:a.out:{function}: {{ @[probename] = count(); }}", options=options)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
-        self.assertEqual(counts(outcome.stdout),
-                         {name: said["pushes"] for name in [*names, "entry", "return"]})
+        self.assertEqual(counts(outcome.stdout), {name: said[function] for name in [*names, "entry", "return"]})
+        return len(names)
+
+    def test_of_each_instruction(self):
+        self.check_each_instruction("pushes")
+
+    def test_of_each_instruction_of_a_function_that_calls(self):
+        """The program ends where a callee returns to, or unwinds to, another place than the call."""
+        for name, text in ("calls", static_program("calls.c")), ("calls-pie", position_independent()):
+            count = instructions(text, "calls")
+            self.assertEqual(self.check_each_instruction("calls", name), count)
+            self.assertEqual(self.check_each_instruction("calls", name, options=["-x", "record=yes"]), count)
 
 
 class Target(Case):

@@ -46,19 +46,24 @@ Result<bool> has_user_half(vmm::Machine& machine, const Kernel& kernel) {
   return vmm::translate(machine.memory(), user, kIdtOfCpus).has_value();
 }
 
-/// X86_FEATURE_PTI: word 7, bit 11 of boot_cpu_data.x86_capability
-/// (arch/x86/include/asm/cpufeatures.h, 4.15 and later); without types by the page tables.
-Result<bool> page_table_isolation(vmm::Machine& machine, Kernel& kernel) {
+/// A bit of boot_cpu_data.x86_capability (arch/x86/include/asm/cpufeatures.h); empty: the types do
+/// not tell.
+Result<std::optional<bool>> has_feature(const vmm::GuestMemory& memory, const Kernel& kernel,
+                                        unsigned word, unsigned bit) {
   const GuestVirt cpu = TRY(symbol(kernel, "boot_cpu_data"));
-  const TypeGraph& types = kernel.types();
-  const auto type = types.find(TypeKind::Struct, "cpuinfo_x86");
-  const auto member = type ? types.find_member(*type, "x86_capability") : std::nullopt;
-  if (!member) return has_user_half(machine, kernel);
-  const auto at = cpu.checked_add(member->bit_offset / 8 + 7 * sizeof(std::uint32_t));
-  const vmm::PageTableReader reader(machine.memory(), kernel.table());
-  const auto word = at ? load<std::uint32_t>(reader, *at) : Unexpected<Fault>(Fault{});
-  if (!word) return fail(ErrorCode::Invalid, "the guest's boot_cpu_data cannot be read");
-  return (*word >> 11 & 1) != 0;
+  const auto first = offset_of(kernel.types(), "cpuinfo_x86", {"x86_capability"});
+  if (!first) return std::nullopt;
+  const vmm::PageTableReader reader(memory, kernel.table());
+  const auto all = load<std::uint32_t>(
+      reader, cpu.wrapping_add(std::uint64_t{*first} + word * sizeof(std::uint32_t)));
+  if (!all) return fail(ErrorCode::Invalid, "the guest's boot_cpu_data cannot be read");
+  return (*all >> bit & 1) != 0;
+}
+
+/// X86_FEATURE_PTI, 4.15 and later; without types by the page tables.
+Result<bool> page_table_isolation(vmm::Machine& machine, Kernel& kernel) {
+  const auto told = TRY(has_feature(machine.memory(), kernel, 7, 11));
+  return told ? Result<bool>(*told) : has_user_half(machine, kernel);
 }
 
 /// struct task_struct is some 10 KiB; types that say otherwise lead nowhere.
@@ -122,6 +127,12 @@ Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, Kernel& kern
   const auto number = cpu_number_offset(kernel.symbols(), kernel.types());
   facts.cpu_number = number ? percpu_offset(*number).value_or(0) : 0;
   return facts;
+}
+
+/// X86_FEATURE_USER_SHSTK, 6.6 and later; before, the bit may mean something else.
+Result<bool> has_user_shadow_stacks(const vmm::GuestMemory& memory, const Kernel& kernel) {
+  if (kernel.symbols().find("reset_thread_features", "vmlinux") == nullptr) return false;
+  return TRY(has_feature(memory, kernel, 11, 23)).value_or(true);
 }
 
 std::optional<vmm::FetchFacts> find_fetch_facts(const vmm::GuestMemory& memory,

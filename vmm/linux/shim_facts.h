@@ -20,4 +20,8 @@ std::optional<vmm::FetchFacts> find_fetch_facts(const vmm::GuestMemory& memory,
 /// Unsupported, naming the symbol, when one is missing.
 Result<vmm::ShimKernelFacts> find_shim_facts(vmm::Machine& machine, Kernel& kernel);
 
+/// Whether processes may have shadow stacks, by which the processor checks returns. Invalid: the
+/// guest's memory cannot be read.
+Result<bool> has_user_shadow_stacks(const vmm::GuestMemory& memory, const Kernel& kernel);
+
 }  // namespace ringside::guest_linux

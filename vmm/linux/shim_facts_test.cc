@@ -74,6 +74,18 @@ TEST(ShimFacts, TheCpusNumberIsAVariableOfItsOwn) {
   EXPECT_EQ(facts.task->start_time, 0x30u);
 }
 
+TEST(ShimFacts, ProcessesHaveNoShadowStacksWithoutTheKernelsCodeForThem) {
+  MachineWithoutRam machine;
+  PercpuKernel without({}), with({{"reset_thread_features", 0xffff'ffff'8100'9000}});
+
+  const auto none = has_user_shadow_stacks(machine.memory(), without);
+  const auto unknown = has_user_shadow_stacks(machine.memory(), with);
+
+  ASSERT_TRUE(none && unknown);
+  EXPECT_FALSE(*none);
+  EXPECT_TRUE(*unknown) << "its types do not tell what the processor has";
+}
+
 TEST(ShimFacts, OrAMemberOfPcpuHot) {
   PercpuKernel kernel({{"pcpu_hot", 0x20000}, {"cpu_number", 0x1234}});
   kernel.describe_pcpu_hot({{"current_task", 0}, {"preempt_count", 8}, {"cpu_number", 12}});

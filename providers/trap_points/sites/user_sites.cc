@@ -24,7 +24,7 @@ constexpr std::uint64_t kTextAlignment = 16;
 constexpr std::uint64_t kMostText = 256 << 10;
 constexpr std::uint64_t kMostFunction = 1 << 20;
 /// Where the text is taken to lie, for the decoder: beyond what a push of 32 bits can name, so no
-/// form with an absolute address is made of it.
+/// form with an absolute address is made of it. Programs at fixed addresses lie where they do.
 constexpr GuestVirt kAnywhere{0x4000'0000'0000};
 
 GuestVirt place_of(std::uint64_t offset) {
@@ -74,12 +74,15 @@ bool goes_on(Flow flow) {
 }
 
 /// From `begin`, where code has ended, to where the next function may begin; `begin` itself where
-/// something else stands there.
-std::uint64_t end_of_filler(const Text& text, std::uint64_t begin) {
+/// something else stands there. No function begins with an int3, but a symbol may stand there.
+std::uint64_t end_of_filler(const Text& text, std::uint64_t begin, std::uint64_t symbol) {
   const std::uint64_t end = std::min(round_up(begin, kTextAlignment), text.end());
   std::uint64_t at = begin;
   while (at < end && is_filler(text, at)) at += text.decode(at)->length;
-  return at == end ? end : begin;
+  if (at != end) return begin;
+  const std::uint64_t most = std::min(symbol, text.end());
+  while (at < most && text.from(at).front() == arch::kBreakpoint) ++at;
+  return std::max(end, at - at % kTextAlignment);
 }
 
 /// Where two sections meet, the linker leaves zeros between them, up to the alignment of the
@@ -120,7 +123,7 @@ Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFun
     if (!one) break;  // the last one ends behind the page, or what follows is no code
     at += one->length;
     if (goes_on(one->flow) || at >= end) continue;
-    const std::uint64_t until = end_of_filler(text, at);
+    const std::uint64_t until = end_of_filler(text, at, next == behind ? end : next->offset);
     const std::uint64_t from = std::max(at, page_begin), to = std::min(until, page_end);
     if (from < to) {
       rooms.push_back({static_cast<std::uint16_t>(from - page_begin),
@@ -132,7 +135,8 @@ Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFun
   return rooms;
 }
 
-Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset) {
+Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
+                                   std::optional<GuestVirt> fixed) {
   std::array<std::byte, arch::kLongestInstruction> bytes{};
   const std::size_t length = file(offset, bytes);
   if (length == 0) {
@@ -141,7 +145,10 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset) {
   const auto found = std::span<const std::byte>(bytes).first(length);
   const auto operation = disasm::decode_operation(found, place_of(offset));
   if (!operation) return fail(ErrorCode::Unsupported, "no instruction is there");
-  UserSite site{offset, {found.begin(), found.begin() + operation->length}, 0};
+  UserSite site{.offset = offset,
+                .instruction = {found.begin(), found.begin() + operation->length},
+                .address = fixed.value_or(place_of(offset)),
+                .calls = operation->flow == Flow::Call || operation->flow == Flow::IndirectCall};
   if (is_endbr(found)) {
     return fail(ErrorCode::Unsupported, "indirect branches must land on it");
   }
@@ -150,7 +157,8 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset) {
 }
 
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot) {
-  auto code = TRY(disasm::relocate(site.instruction, place_of(site.offset), place_of(slot)));
+  const GuestVirt to = site.address.wrapping_add(slot - site.offset);
+  auto code = TRY(disasm::relocate(site.instruction, site.address, to));
   const auto one = disasm::decode(site.instruction, place_of(site.offset));
   if (one && goes_on(one->flow)) return code;
   // No jump back to the place tells whose it is; nothing runs into these bytes.

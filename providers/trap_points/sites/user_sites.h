@@ -43,10 +43,14 @@ struct UserSite {
   std::uint64_t offset = 0;            // in the file
   std::vector<std::byte> instruction;  // as the file has it
   std::size_t slot_bytes = 0;          // of its displaced form, wherever that lies
+  GuestVirt address{};  // in each process, or anywhere beyond the reach of absolute addresses
+  bool calls = false;   // its displaced form jumps to the function
 };
 
-/// Unsupported, with the reason: the instruction does not decode, or cannot be displaced.
-Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset);
+/// `fixed`: its address, if that is the same in each process. Unsupported, with the reason: the
+/// instruction does not decode, or cannot be displaced.
+Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
+                                   std::optional<GuestVirt> fixed = std::nullopt);
 
 /// The displaced form at this offset of the file, which leads back behind the instruction. That of
 /// an instruction that never goes on there (a return, a jump) has the site's offset in its page

@@ -78,12 +78,35 @@ TEST_F(UserSites, RoomLiesBetweenFunctions) {
   put(48, {0xc3});
   const auto found = room();
   ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->size(), 3u);
+  ASSERT_EQ(found->size(), 2u);
   EXPECT_EQ((*found)[0].begin, 2);
   EXPECT_EQ((*found)[0].end, 16);
   EXPECT_EQ((*found)[1].begin, 19);
-  EXPECT_EQ((*found)[1].end, 32) << "a function may begin there";
-  EXPECT_EQ((*found)[2].begin, 33) << "behind an int3";
+  EXPECT_EQ((*found)[1].end, 48) << "no function begins with an int3";
+}
+
+TEST_F(UserSites, RoomEndsWhereAFunctionMayBegin) {
+  function("first", 0, 1), function("second", 64, 1);
+  put(0, {0xc3});
+  std::fill_n(&file_.byte(kText + 1), 63, std::byte{0x90});
+  put(64, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ((*found)[0].begin, 1);
+  EXPECT_EQ((*found)[0].end, 16);
+}
+
+TEST_F(UserSites, RoomOfInt3sEndsAtASymbol) {
+  function("first", 0, 1), function("second", 32, 1), function("third", 48, 1);
+  put(0, {0xc3});
+  std::fill_n(&file_.byte(kText + 1), 47, std::byte{0xcc});
+  put(48, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->empty());
+  EXPECT_EQ((*found)[0].begin, 1);
+  EXPECT_EQ((*found)[0].end, 32);
 }
 
 TEST_F(UserSites, NopsThatAreRunIntoAreNoRoom) {
@@ -150,8 +173,39 @@ TEST_F(UserSites, ASlotLeadsBackBehindTheInstruction) {
   EXPECT_TRUE(std::ranges::equal(*slot, expected));
 }
 
+TEST_F(UserSites, ACallLeavesTheOriginalReturnAddress) {
+  put(0, {0xe8, 0, 1, 0, 0});
+  const auto anywhere = examine_user_site(reader(), kText);
+  ASSERT_TRUE(anywhere) << anywhere.error().message;
+  EXPECT_TRUE(anywhere->calls);
+  EXPECT_EQ(anywhere->slot_bytes, 17u);
+  const auto slot = displace_user_site(*anywhere, kText + 0x100);
+  ASSERT_TRUE(slot);
+  // push %rax; lea: from 0x108 to 5; xchg %rax, (%rsp); jmp: from 0x111 to 0x105.
+  const std::array expected{std::byte{0x50}, std::byte{0x48}, std::byte{0x8d}, std::byte{0x05},
+                            std::byte{0xfd}, std::byte{0xfe}, std::byte{0xff}, std::byte{0xff},
+                            std::byte{0x48}, std::byte{0x87}, std::byte{0x04}, std::byte{0x24},
+                            std::byte{0xe9}, std::byte{0xf4}, std::byte{0xff}, std::byte{0xff},
+                            std::byte{0xff}};
+  EXPECT_TRUE(std::ranges::equal(*slot, expected));
+}
+
+TEST_F(UserSites, ACallOfAProgramAtAFixedAddressTakesFewerBytes) {
+  put(0, {0xe8, 0, 1, 0, 0});
+  const auto site = examine_user_site(reader(), kText, GuestVirt(0x401000));
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->slot_bytes, 10u);
+  const auto slot = displace_user_site(*site, kText + 0x100);
+  ASSERT_TRUE(slot);
+  // push $0x401005; jmp: from 0x10a to 0x105.
+  const std::array expected{std::byte{0x68}, std::byte{0x05}, std::byte{0x10}, std::byte{0x40},
+                            std::byte{0x00}, std::byte{0xe9}, std::byte{0xfb}, std::byte{0xff},
+                            std::byte{0xff}, std::byte{0xff}};
+  EXPECT_TRUE(std::ranges::equal(*slot, expected));
+}
+
 TEST_F(UserSites, WhatCannotRunElsewhereIsRefused) {
-  put(0, {0xe8, 0, 1, 0, 0});         // call: would leave another return address
+  put(0, {0xff, 0x54, 0x24, 0x08});   // call *8(%rsp), which the displaced call would move
   put(16, {0xf3, 0x0f, 0x1e, 0xfa});  // endbr64
   put(32, {0x0f, 0x05});              // syscall
   put(48, {0xcc});                    // somebody else's breakpoint

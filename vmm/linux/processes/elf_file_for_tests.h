@@ -109,7 +109,7 @@ class ElfFile {
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
     header.e_ident[EI_CLASS] = ELFCLASS64;
     header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = ET_DYN;
+    header.e_type = file_type;
     header.e_machine = EM_X86_64;
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
@@ -149,6 +149,7 @@ class ElfFile {
     return pages ? FileFunctions::read(*pages) : FileFunctions();
   }
 
+  Elf64_Half file_type = ET_DYN;
   Elf64_Word table_type = SHT_SYMTAB;
   std::uint64_t data = 0;          // bytes
   std::uint64_t unwind_index = 0;  // where .eh_frame_hdr is, as an offset in the file; 0: nowhere

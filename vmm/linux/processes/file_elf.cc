@@ -52,6 +52,7 @@ std::optional<FileElf> FileElf::read_shared_types(const FileBytes& file) {
 
 FileElf FileElf::read(const FileBytes& file, const Elf64_Ehdr& header) {
   FileElf found;
+  found.is_fixed_ = header.e_type == ET_EXEC;
   found.segments_ = read_all<Elf64_Phdr>(file, header.e_phoff,
                                          std::min<std::size_t>(header.e_phnum, kMostSegments));
   const std::vector<Elf64_Phdr> all = found.segments_;

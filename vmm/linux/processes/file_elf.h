@@ -67,6 +67,8 @@ class FileElf {
   std::optional<std::uint64_t> offset_of(std::uint64_t address, Elf64_Word flags) const;
   /// The address at which the byte with this offset is linked, in such a segment.
   std::optional<std::uint64_t> address_of(std::uint64_t offset, Elf64_Word flags) const;
+  /// Whether it is a program that each process has at the addresses that it is linked at.
+  bool is_fixed() const { return is_fixed_; }
   /// The address of .eh_frame_hdr (eh_frame.h).
   std::optional<std::uint64_t> unwind_index() const { return unwind_index_; }
   /// The bytes of its build id; empty where it has none, or its notes cannot be read.
@@ -85,7 +87,7 @@ class FileElf {
   std::vector<Elf64_Shdr> sections_;
   std::vector<char> names_;
   std::string build_id_;
-  bool hides_notes_ = false;
+  bool hides_notes_ = false, is_fixed_ = false;
 };
 
 /// A symbol table of the file, as far as it is in memory.

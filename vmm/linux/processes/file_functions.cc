@@ -28,8 +28,11 @@ FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::s
     return found;
   }
   for (const Elf64_Phdr& each : elf->segments()) {
-    if ((each.p_flags & PF_X) != 0) found.text_.push_back({each.p_offset, each.p_filesz});
+    if ((each.p_flags & PF_X) != 0) {
+      found.text_.push_back({each.p_offset, each.p_filesz, each.p_vaddr});
+    }
   }
+  found.is_fixed_ = elf->is_fixed();
   found.is_of_go_ = elf->section(".gopclntab") != nullptr;
   found.table_ = best_in(file, *elf, *elf);
   if (found.source() == Source::None) {
@@ -114,9 +117,16 @@ const FileFunction* FileFunctions::at(std::uint64_t offset) const {
   return best;
 }
 
-bool FileFunctions::is_text(std::uint64_t offset) const {
-  return std::ranges::any_of(
+const FileFunctions::Text* FileFunctions::text_at(std::uint64_t offset) const {
+  const auto found = std::ranges::find_if(
       text_, [offset](const Text& each) { return offset - each.offset < each.bytes; });
+  return found == text_.end() ? nullptr : &*found;
+}
+
+std::optional<GuestVirt> FileFunctions::fixed_address(std::uint64_t offset) const {
+  const Text* const text = is_fixed_ ? text_at(offset) : nullptr;
+  if (text == nullptr) return std::nullopt;
+  return GuestVirt(text->address).wrapping_add(offset - text->offset);
 }
 
 }  // namespace ringside::guest_linux

@@ -62,12 +62,15 @@ class FileFunctions {
   /// find a thread (section .gopclntab).
   bool is_of_go() const { return is_of_go_; }
   /// Whether bytes of the file may be executed: in a loaded segment with PF_X.
-  bool is_text(std::uint64_t offset) const;
+  bool is_text(std::uint64_t offset) const { return text_at(offset) != nullptr; }
+  /// The address of a byte of its text in each process that runs it; empty: each has its own.
+  std::optional<GuestVirt> fixed_address(std::uint64_t offset) const;
 
  private:
   struct Text {
-    std::uint64_t offset = 0, bytes = 0;
+    std::uint64_t offset = 0, bytes = 0, address = 0;
   };
+  const Text* text_at(std::uint64_t offset) const;
   struct Table {
     std::vector<FileFunction> functions{};
     std::vector<char> names{};  // which the functions' are in
@@ -81,7 +84,7 @@ class FileFunctions {
   std::vector<Text> text_;
   Table table_;
   std::string searched_;
-  bool is_of_go_ = false;
+  bool is_of_go_ = false, is_fixed_ = false;
 };
 
 }  // namespace ringside::guest_linux

@@ -49,6 +49,15 @@ TEST(FileFunctions, AreThoseOfTheSymbolTableByOffset) {
   EXPECT_FALSE(found.is_text(kCodeAt - 1) || found.is_text(kCodeAt + 0x2000));
 }
 
+TEST(FileFunctions, AProgramThatIsLinkedForOnePlaceTellsAddresses) {
+  ElfFile file(kCodeAt, 0x2000);
+  EXPECT_FALSE(file.functions().fixed_address(kCodeAt)) << "it is mapped anywhere";
+  file.file_type = ET_EXEC;
+  const FileFunctions fixed = file.functions();
+  EXPECT_EQ(fixed.fixed_address(kCodeAt + 8), GuestVirt(ElfFile::kLinkedAt + kCodeAt + 8));
+  EXPECT_FALSE(fixed.fixed_address(kCodeAt + 0x2000)) << "it is no text";
+}
+
 TEST(FileFunctions, NamesStayWhereTheyAreWhenTheTableMoves) {
   ElfFile file(kCodeAt, 0x1000);
   file.add_function("a", kCodeAt, 1);
