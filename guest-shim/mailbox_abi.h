@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(24)
+#define SHIM_VERSION SHIM_U(25)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -169,7 +169,9 @@
 /* Trap points in the text of processes. Such text is at other addresses in each process, and the
  * kernel may move its pages. So the guest knows a trap point by what its page holds: an int3 at
  * this offset, and some bytes of ours, or of the text, at another one. The displaced instruction
- * runs in the same page, in bytes between two functions, and the host writes it there.
+ * runs in the same page, in bytes between two functions, and the host writes it there. Programs of
+ * Go have no such bytes: there the stub does what the instruction does, or the process goes on at
+ * another instruction of the text that does the same.
  *
  * Each has a struct shim_user_point in place of a slot, with the same three bytes before it. Its
  * address is the trap point's name, in mailboxes and records, too. They are in as many lists as
@@ -177,7 +179,8 @@
  * the first ones lie together (`user_points`). None is ever taken out of its list. */
 #define SHIM_USER_LIST_SHIFT 2
 #define SHIM_USER_LISTS SHIM_U(0x400)
-#define SHIM_USER_SLOT_BYTES 28
+#define SHIM_USER_SLOT_BYTES 32
+#define SHIM_USER_REACH 47 /* no process goes on in another part of this many bits of address */
 #define SHIM_USER_NOWHERE SHIM_U(0xffff) /* as its offset: it is not used any more */
 /* The segments of a process of 64 bits (__USER_CS, __USER_DS; arch/x86/include/asm/segment.h).
  * A trap point of any other is none of ours. */
@@ -227,6 +230,7 @@
 #define SHIM_USER_DISTANCE 8
 #define SHIM_USER_MASK 16
 #define SHIM_USER_BYTES 24
+#define SHIM_USER_DOWN 52
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_TIMEOUT 16
@@ -383,6 +387,8 @@ struct shim_user_point {
   uint64_t page;  /* which page of the file */
   uint16_t slot;  /* offset in the page of what the host has written for the instruction */
   uint16_t slot_bytes;
+  uint32_t down; /* the instruction is a sub of so many bytes from %rsp, which the stub does; flags
+                    stay as they are. 0: it is another one */
   uint8_t before[SHIM_USER_SLOT_BYTES]; /* what stood there */
 };
 
@@ -539,9 +545,9 @@ struct shim_box {
   uint64_t start_time; /* likewise; ns since boot */
   uint64_t given_up; /* the last claim that was raised and then resumed without an answer. The host
                       may have taken it before that; then it has fired */
-  uint64_t seal; /* from the claim, as in the head but without the state, on: turned left by
-                    SHIM_SEAL_TURN bits before each word is added, of `start_time` to `regs`, then of
-                    `segments` to `address` in the head */
+  uint64_t seal;     /* from the claim, as in the head but without the state, on: turned left by
+                        SHIM_SEAL_TURN bits before each word is added, of `start_time` to `regs`, then
+                        of     `segments` to `address` in the head */
   uint64_t task_line;
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
@@ -568,6 +574,7 @@ static_assert(offsetof(struct shim_user_point, code) == SHIM_USER_CODE, "shim.S 
 static_assert(offsetof(struct shim_user_point, distance) == SHIM_USER_DISTANCE, "shim.S reads it");
 static_assert(offsetof(struct shim_user_point, mask) == SHIM_USER_MASK, "shim.S reads it");
 static_assert(offsetof(struct shim_user_point, bytes) == SHIM_USER_BYTES, "shim.S reads it");
+static_assert(offsetof(struct shim_user_point, down) == SHIM_USER_DOWN, "shim.S reads it");
 static_assert(SHIM_USER_LISTS << SHIM_USER_LIST_SHIFT == SHIM_PAGE, "each offset has a list");
 static_assert(offsetof(struct shim_control, active) == SHIM_CONTROL_ACTIVE, "shim.S reads it");
 static_assert(offsetof(struct shim_control, heartbeat) == SHIM_CONTROL_HEARTBEAT,

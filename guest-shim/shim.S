@@ -16,7 +16,8 @@
 
 /* The stack: our four saved registers, and above them the frame that the CPU pushed, or one like it
  * for a jump, whose cs is 0. The word of an int3's cs has room for the way back that a slot wants
- * on the stack: its low half, as the high half is all ones; 0: the slot wants none. */
+ * on the stack: its low half, as the high half is all ones; 0: the slot wants none. For a process's
+ * trap it is 1, and by twice as many bytes more as the stack pointer is to go down. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16
@@ -975,10 +976,17 @@ next_user_point:
   and SHIM_USER_MASK(%rbx), %rdx
   cmp SHIM_USER_BYTES(%rbx), %rdx
   jne next_user_point
+  mov %rsi, %rcx
   movslq SHIM_USER_DISTANCE(%rbx), %rax
   add %rax, %rsi
+  mov %rsi, %rax /* a process may map its page alone: never leave the half that is its own */
+  xor %rcx, %rax
+  shr $SHIM_USER_REACH, %rax
+  jnz out_of_reach
   call end_search
-  movl $1, FRAME_WAY_BACK(%rsp)
+  mov SHIM_USER_DOWN(%rbx), %eax
+  lea 1(%rax,%rax), %eax
+  mov %eax, FRAME_WAY_BACK(%rsp)
   mov %rbx, %rdx
   movzbl -SHIM_SLOT_LIST(%rdx), %eax
   xor $SHIM_SLOT_RECORDS, %al
@@ -997,11 +1005,16 @@ no_user_point:
 try_again: /* no int3 stands there any more */
   call end_search
 return_to_user:
+  mov FRAME_WAY_BACK(%rsp), %eax
+  shr $1, %eax
+  sub %rax, FRAME_RSP(%rsp)
   movl $0, FRAME_WAY_BACK(%rsp)
   movl $SHIM_USER_CS, FRAME_CS(%rsp)
   restore_registers
   swapgs
   iretq /* to segments that we know: it cannot fault */
+out_of_reach:
+  mov %rcx, %rsi
 not_ours:
   inc %rsi
   call end_search

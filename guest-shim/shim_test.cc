@@ -1462,6 +1462,29 @@ TEST_P(UserShim, GoesOnInItsPageWithoutAHost) {
   EXPECT_EQ(ring(2).head, 0u);
 }
 
+TEST_P(UserShim, TakesTheStackPointerDownOnceItHasRecordedIt) {
+  point().down = 0x238;
+  for (const unsigned list : {0u, SHIM_SLOT_RECORDS | kNumber}) {
+    set_list(list);
+    const std::uint64_t before = shim_test_in[4];
+    control().active = list != 0;
+    trap(int3());
+    EXPECT_EQ(shim_test_out[4], before - 0x238);
+    shim_test_out[4] = before;
+    expect_resumed();
+  }
+  ASSERT_EQ(ring(2).head, 1u);
+  const auto& seen = *reinterpret_cast<const shim_record*>(records_of_two_.data());
+  EXPECT_EQ(seen.regs[SHIM_RSP], shim_test_in[4]);
+}
+
+TEST_P(UserShim, PassesOnWhatWouldLeadOutOfTheProcess) {
+  ASSERT_LT(int3(), std::uint64_t{1} << 31);
+  point().distance = -static_cast<std::int32_t>(int3()) - 8;
+  trap(int3());
+  expect_passed_on();
+}
+
 TEST_P(UserShim, PassesOnWhatThePageDoesNotShowToBeOurs) {
   word_of_page(kCode) ^= 1;
   trap(int3());

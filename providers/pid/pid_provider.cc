@@ -31,6 +31,10 @@ constexpr std::uint64_t kLongestListed = 1 << 20;
 constexpr std::string_view kUserEntryArguments =
     "8@%rdi 8@%rsi 8@%rdx 8@%rcx 8@%r8 8@%r9 8@8(%rsp) 8@16(%rsp) 8@24(%rsp) 8@32(%rsp)";
 
+/// At that of a function of Go (its ABIInternal), as far as they fit registers.
+constexpr std::string_view kGoEntryArguments =
+    "8@%rax 8@%rbx 8@%rcx 8@%rdi 8@%rsi 8@%r8 8@%r9 8@%r10 8@%r11";
+
 /// The offsets of the function's instructions from its start; Unsupported where it cannot be read.
 Result<std::vector<std::uint32_t>> instructions_of(const ReadFile& read,
                                                    const FileFunction& function) {
@@ -52,7 +56,9 @@ PidProvider::PidProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& ke
                          UserPointTable& table, ProbePoints& points)
     : ProcessProvider(kPidPrefix, kPidAttributes, memory, kernel, table, points),
       entry_arguments_(parse_operands(kUserEntryArguments)),
-      entry_plan_(entry_arguments_.plan()) {}
+      entry_plan_(entry_arguments_.plan()),
+      go_entry_arguments_(parse_operands(kGoEntryArguments)),
+      go_entry_plan_(go_entry_arguments_.plan()) {}
 
 /// 0: all.
 std::optional<std::int32_t> PidProvider::process_in(std::string_view provider) {
@@ -173,8 +179,13 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   std::vector<Entry> found;
   const FilePlace begins{module.inode, function.offset};
   if (wants("entry")) {
-    const std::uint64_t entry = table().entry_of(module.inode, function);
-    found.push_back(named("entry", {{.at = {module.inode, entry}, .plan = &entry_plan_}}));
+    // The program may have parts in C, whose names have no package.
+    const bool is_of_go = table().functions_of(module.inode)->is_of_go() &&
+                          function.name.find('.') != std::string_view::npos;
+    const std::uint64_t at =
+        is_of_go ? go_entry(read, function) : table().entry_of(module.inode, function);
+    const ArgumentPlan* const plan = is_of_go ? &go_entry_plan_ : &entry_plan_;
+    found.push_back(named("entry", {{.at = {module.inode, at}, .plan = plan}}));
     found.back().function = begins;
   }
   if (wants("return")) {

@@ -36,6 +36,8 @@ class PidProvider final : public ProcessProvider {
 
   const OperandArguments entry_arguments_;
   const ArgumentPlan entry_plan_;
+  const OperandArguments go_entry_arguments_;
+  const ArgumentPlan go_entry_plan_;
 };
 
 }  // namespace ringside::providers

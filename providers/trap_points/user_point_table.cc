@@ -276,6 +276,81 @@ Result<UserSite> UserPointTable::site_at(GuestVirt inode, const File& file,
   return site;
 }
 
+Result<UserPointTable::Point> UserPointTable::make_point(GuestVirt inode, const File& file,
+                                                         std::uint64_t offset,
+                                                         bool is_in_memory) const {
+  Point point{.site = {.offset = offset, .instruction = {}}, .code = {}, .before = {}};
+  point.is_expected = !is_in_memory && file.expected.contains(offset);
+  if (!point.is_expected) point.site = TRY(site_at(inode, file, offset));
+  return point;
+}
+
+Result<UserPointTable::Point> UserPointTable::make_go_point(GuestVirt inode, File& file,
+                                                            std::uint64_t offset) {
+  const ReadFile text = original_of(inode);
+  if (!file.spare_return) file.spare_return = find_spare_return(text, file.functions);
+  Point point{
+      .site = TRY(examine_go_site(text, offset, file.spare_return)), .code = {}, .before = {}};
+  if (know_by_text(inode, point)) return point;
+  return fail(ErrorCode::Unsupported, "its page cannot be told from other pages with probes");
+}
+
+/// By bytes that are as they are whichever probes stand there: places for probes begin with one of
+/// the first two. The others are those that many pages have.
+bool UserPointTable::know_by_text(GuestVirt inode, Point& point) {
+  constexpr std::byte kTellNothing[] = {std::byte{0x48}, std::byte{0xc3}, std::byte{0xcc},
+                                        std::byte{0}};
+  constexpr unsigned kFewest = 5;
+  const auto page = whole_page(inode, point.page());
+  if (!page) return false;
+  for (std::uint64_t n = 0; n < kTextPage; n += kKnownBytes) {
+    point.code_from =
+        static_cast<std::uint16_t>((point.in_page() + 1 + n) % (kTextPage - kKnownBytes + 1));
+    std::array<std::byte, kKnownBytes> mask{}, bytes{};
+    unsigned count = 0;
+    for (std::size_t at = 0; at < kKnownBytes; ++at) {
+      const std::byte one = (*page)[point.code_from + at];
+      if (std::ranges::find(kTellNothing, one) != std::end(kTellNothing)) continue;
+      mask[at] = std::byte{0xff}, bytes[at] = one;
+      ++count;
+    }
+    std::memcpy(&point.mask, mask.data(), sizeof point.mask);
+    std::memcpy(&point.bytes, bytes.data(), sizeof point.bytes);
+    if (count < kFewest || !is_told_apart(inode, point, *page)) continue;
+    known_by_text_.emplace(point.in_page(), std::pair(inode, point.site.offset));
+    return keys_.insert(key_of(describe(inode, point))).second;
+  }
+  return false;
+}
+
+/// From others at the same place in their pages: neither is where the other is looked for.
+bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point,
+                                   std::span<const std::byte> page) const {
+  const auto matches = [](const Point& one, std::span<const std::byte> text) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &text[one.code_from], sizeof word);
+    return (word & one.mask) == one.bytes;
+  };
+  const auto [first, last] = known_by_text_.equal_range(point.in_page());
+  return std::all_of(first, last, [&](const auto& each) {
+    const auto& [other_inode, offset] = each.second;
+    const auto& points = files_.at(other_inode).points;
+    const auto other = points.find(offset);
+    if (other == points.end()) return true;
+    const auto text = whole_page(other_inode, other->second.page());
+    const bool is_same = other_inode == inode && other->second.page() == point.page();
+    return is_same || (text && !matches(point, *text) && !matches(other->second, page));
+  });
+}
+
+/// Its original text; empty: it is not in memory.
+std::optional<std::vector<std::byte>> UserPointTable::whole_page(GuestVirt inode,
+                                                                 std::uint64_t page) const {
+  std::vector<std::byte> text(kTextPage);
+  if (read_original(inode, page * kTextPage, text) != text.size()) return std::nullopt;
+  return text;
+}
+
 Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::uint64_t offset) {
   File* const file = TRY(find_file(inode));
   if (const auto known = file->points.find(offset); known != file->points.end()) {
@@ -283,21 +358,16 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
       return fail(ErrorCode::Unsupported, "the guest has changed its text");
     return &known->second;
   }
-  if (file->functions.is_of_go()) {
-    return fail(ErrorCode::Unsupported,
-                "Go's compiler made it, and its runtime ends a program that a signal finds in a "
-                "displaced instruction");
-  }
   const auto kernel = reader();
   const auto pages = pages_of(kernel, inode);
   if (!pages || !file->functions.is_text(offset)) {
     return fail(ErrorCode::Unsupported, "no text of the file is there");
   }
-  Point point{.site = {.offset = offset, .instruction = {}}, .code = {}, .before = {}};
-  point.is_expected = !pages->frame(point.page()) && file->expected.contains(offset);
-  if (!point.is_expected) point.site = TRY(site_at(inode, *file, offset));
+  const bool is_in_memory = pages->frame(offset / kTextPage).has_value();
+  Point point = TRY(file->functions.is_of_go() ? make_go_point(inode, *file, offset)
+                                               : make_point(inode, *file, offset, is_in_memory));
   TRY(check_file(*pages, point.page()));
-  if (!point.is_expected) TRY(find_slot(inode, *file, point));
+  if (!point.is_expected && !point.has_no_slot()) TRY(find_slot(inode, *file, point));
   ++examined_;
   return &file->points.emplace(offset, std::move(point)).first->second;
 }
@@ -429,6 +499,20 @@ bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRo
 vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point) {
   vmm::UserTrapPoint made;
   made.offset = point.in_page();
+  made.replaced = point.site.instruction.front();
+  made.inode = inode;
+  made.page = point.page();
+  made.slot = point.slot;
+  made.before = point.before;
+  made.semaphore = point.semaphore.value_or(0);
+  if (point.has_no_slot()) {
+    made.code = point.code_from;
+    made.mask = point.mask;
+    made.bytes = point.bytes;
+    made.distance = point.site.goes_on.value_or(0);
+    made.down = point.site.down;
+    return made;
+  }
   // The slot's end: the jump back from there tells whose it is.
   const std::uint64_t end = point.slot + point.code.size();
   made.code = static_cast<std::uint16_t>(end - std::min<std::uint64_t>(end, kKnownBytes));
@@ -442,17 +526,11 @@ vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point)
   }
   std::memcpy(&made.mask, mask.data(), sizeof made.mask);
   std::memcpy(&made.bytes, bytes.data(), sizeof made.bytes);
-  made.replaced = point.site.instruction.front();
-  made.inode = inode;
-  made.page = point.page();
-  made.slot = point.slot;
-  made.before = point.before;
-  made.semaphore = point.semaphore.value_or(0);
   return made;
 }
 
 std::size_t UserPointTable::worth() const {
-  constexpr std::size_t kEach = 14;  // 90 bytes, where slots are shared 6.5
+  constexpr std::size_t kEach = 15;  // 98 bytes, where slots are shared 6.5
   return kEach * examined_.load();
 }
 
@@ -465,12 +543,16 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
     const GuestVirt inode(point.inode);
     const std::uint64_t end = point.slot + std::uint64_t{point.slot_bytes};
     const std::uint64_t known_from = std::max(point.slot, point.code);
-    const bool is_whole = point.code + kKnownBytes >= end && known_from < end;
+    const bool has_slot = point.slot_bytes != 0;
+    const bool is_whole =
+        has_slot ? point.code + kKnownBytes >= end && known_from < end : point.mask != 0;
     if (!arch::in_kernel_half(inode) || !is_whole) continue;
     // The stub knows the end of a slot that is longer.
     const std::uint64_t bytes = point.bytes & point.mask;
     const auto known =
-        std::as_bytes(std::span(&bytes, 1)).subspan(known_from - point.code, end - known_from);
+        has_slot
+            ? std::as_bytes(std::span(&bytes, 1)).subspan(known_from - point.code, end - known_from)
+            : std::span<const std::byte>();
     const auto before = std::as_bytes(std::span(point.before)).first(point.slot_bytes);
     const std::uint64_t offset = point.page * kTextPage + point.offset;
     Point& taken = files_[inode].points[offset];
@@ -478,7 +560,8 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
     taken.site.instruction = {replaced};
     taken.slot = point.slot;
     taken.code.assign(known.begin(), known.end());
-    taken.code_from = static_cast<std::uint16_t>(known_from);
+    taken.code_from = has_slot ? static_cast<std::uint16_t>(known_from) : point.code;
+    if (!has_slot) taken.mask = point.mask, taken.bytes = bytes;
     taken.before.assign(before.begin(), before.end());
     taken.is_linked = true;
     const auto pages = pages_of(kernel, inode);
@@ -513,6 +596,12 @@ bool UserPointTable::stand(GuestPhys frame, std::uint16_t at,
   return machine_.memory().read(frame.wrapping_add(at), there) && std::ranges::equal(there, bytes);
 }
 
+std::optional<std::uint64_t> UserPointTable::load_word(GuestPhys at) const {
+  std::uint64_t word = 0;
+  const bool is_read = machine_.memory().read(at, std::as_writable_bytes(std::span(&word, 1)));
+  return is_read ? std::optional(word) : std::nullopt;
+}
+
 /// Whether the page has the text as it was before.
 bool UserPointTable::has_text(const Place& place) const {
   const Point& point = *place.point;
@@ -520,7 +609,12 @@ bool UserPointTable::has_text(const Place& place) const {
          stand(place.frame, point.slot, point.before);
 }
 
+/// Or the text that it is known by.
 bool UserPointTable::has_slot(const Place& place) const {
+  if (place.point->has_no_slot()) {
+    const auto there = load_word(place.frame.wrapping_add(place.point->code_from));
+    return there && (*there & place.point->mask) == place.point->bytes;
+  }
   return stand(place.frame, place.point->code_from, place.point->code);
 }
 
@@ -753,7 +847,10 @@ Result<void> UserPointTable::restore(vmm::PausedMachine& machine, GuestVirt inod
            std::span(place.point->site.instruction).first(1));
   }
   TRY(write_in_order(machine, writes));
-  for (Point* const point : points) point->is_armed = false;
+  for (Point* const point : points) {
+    point->is_armed = false;
+    point->is_written = point->is_written && !point->has_no_slot();
+  }
   return {};
 }
 
@@ -764,7 +861,7 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   std::map<GuestVirt, std::vector<Point*>> points;
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
-      if (!point.is_linked || point.is_armed) continue;
+      if (!point.is_linked || point.is_armed || point.has_no_slot()) continue;
       ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.before.size()});
       points[inode].push_back(&point);
     }

@@ -1,7 +1,8 @@
 // The table of trap points in the text of processes. Such a point is a place in a file: its int3
 // stands in the page that the kernel has of the file (the page cache), which all processes share
 // that map it. The displaced instruction stands in unused bytes of the same page (user_sites.h).
-// The stub knows the point by these bytes, so a page may be moved or copied.
+// The stub knows the point by these bytes, or by the text where nothing is displaced (programs of
+// Go), so a page may be moved or copied.
 //
 // A page may be given back by the kernel and read anew, without our int3: arrive() writes it before
 // a process can run there, where somebody watches pages come (providers/tracer/page_watch.h); else
@@ -165,6 +166,8 @@ class UserPointTable {
     std::uint16_t slot = 0;               // offset in the page
     std::vector<std::byte> code, before;  // of the slot
     std::uint16_t code_from = 0;  // where in the page `code` begins: the slot, or a part of it
+    // Without a slot the stub knows it by bytes of the text, at `code_from`.
+    std::uint64_t mask = 0, bytes = 0;
     std::optional<std::uint64_t> semaphore{};
     GuestVirt name{};  // 0: it was only examined
     unsigned users = 0;
@@ -174,6 +177,7 @@ class UserPointTable {
     bool is_armed = false;
     bool is_lost = false;  // other text is there now
 
+    bool has_no_slot() const { return mask != 0; }
     std::uint64_t page() const { return site.offset / arch::kPageSize; }
     std::uint16_t in_page() const {
       return static_cast<std::uint16_t>(site.offset % arch::kPageSize);
@@ -190,6 +194,7 @@ class UserPointTable {
     std::map<std::uint64_t, Point> points;                   // by offset
     std::set<std::uint64_t> expected{};                      // where one may stand unexamined
     std::string name{};                                      // for notices
+    std::optional<std::uint64_t> spare_return{};             // of a program of Go
     Clock::time_point away_until{};
     bool is_gone = false;
   };
@@ -212,6 +217,12 @@ class UserPointTable {
   Result<void> begin();
   Result<UserSite> site_at(GuestVirt inode, const File& file, std::uint64_t offset) const;
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
+  Result<Point> make_point(GuestVirt inode, const File& file, std::uint64_t offset,
+                           bool is_in_memory) const;
+  Result<Point> make_go_point(GuestVirt inode, File& file, std::uint64_t offset);
+  bool know_by_text(GuestVirt inode, Point& point);
+  bool is_told_apart(GuestVirt inode, const Point& point, std::span<const std::byte> page) const;
+  std::optional<std::vector<std::byte>> whole_page(GuestVirt inode, std::uint64_t page) const;
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
   std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
   ReadFile original_of(GuestVirt inode) const {
@@ -229,6 +240,7 @@ class UserPointTable {
     GuestPhys frame;
   };
   bool stand(GuestPhys frame, std::uint16_t at, std::span<const std::byte> bytes) const;
+  std::optional<std::uint64_t> load_word(GuestPhys at) const;
   bool has_text(const Place& place) const;
   bool has_slot(const Place& place) const;
   bool has_point(const Place& place) const;
@@ -274,6 +286,8 @@ class UserPointTable {
   std::map<GuestVirt, std::string> paths_;                          // in the guest, by inode
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
+  /// The trap points without a slot: inode and offset, by offset in the page.
+  std::multimap<std::uint16_t, std::pair<GuestVirt, std::uint64_t>> known_by_text_;
   UserSemaphores semaphores_;
   struct StaticProbes {
     guest_linux::FileIdentity identity;

@@ -315,6 +315,7 @@ class ShimWithUserPoints : public testing::Test {
     point.distance = 0x800 - offset;
     point.mask = 0xffff, point.bytes = 0x1234;
     point.replaced = std::byte{0x55};
+    point.down = 0x40;
     point.inode = GuestVirt(0xffff888000001000);
     point.page = 7;
     point.slot = 0x800;
@@ -402,6 +403,7 @@ TEST_F(ShimWithUserPoints, TellTheNextTracerWhereTheyStandAndWhatStoodThere) {
   EXPECT_EQ(left[0].point.page, 7u);
   EXPECT_EQ(left[0].point.slot, 0x800);
   EXPECT_EQ(left[0].point.slot_bytes, 2);
+  EXPECT_EQ(left[0].point.down, 0x40u);
   EXPECT_EQ(left[0].point.before[1], 0x90);
 }
 

@@ -52,7 +52,7 @@ Result<GuestVirt> UserPoints::reserve() {
 /// is written that the int3 replaces.
 Result<void> UserPoints::describe(GuestVirt name, const UserTrapPoint& point) {
   CHECK(point.offset < SHIM_PAGE && point.code <= SHIM_PAGE - sizeof point.bytes);
-  CHECK(point.before.size() <= SHIM_USER_SLOT_BYTES);
+  CHECK(point.before.size() <= SHIM_USER_SLOT_BYTES && point.down <= UINT32_C(1) << 30);
   TRY(check_semaphore(point.semaphore));
   shim_user_point made{};
   made.offset = point.offset;
@@ -63,6 +63,7 @@ Result<void> UserPoints::describe(GuestVirt name, const UserTrapPoint& point) {
   made.inode = point.inode.raw();
   made.page = point.page;
   made.slot = point.slot;
+  made.down = point.down;
   made.semaphore = static_cast<std::uint32_t>(point.semaphore);
   made.slot_bytes = static_cast<std::uint16_t>(point.before.size());
   std::memcpy(made.before, point.before.data(), point.before.size());

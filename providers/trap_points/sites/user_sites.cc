@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -165,6 +167,114 @@ Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uin
   const auto in_page = static_cast<std::uint16_t>(site.offset % kFilePage);
   for (const std::byte part : std::as_bytes(std::span(&in_page, 1))) code.push_back(part);
   return code;
+}
+
+namespace {
+
+constexpr std::byte kPlainReturn{0xc3};
+
+/// Bytes by which it takes the stack pointer down: sub $N, %rsp; Go also adds -128.
+std::uint32_t taken_from_stack(std::span<const std::byte> code) {
+  const auto is = [code](std::initializer_list<unsigned char> bytes) {
+    return std::ranges::equal(code.first(bytes.size()), bytes, {},
+                              [](std::byte one) { return std::to_integer<unsigned char>(one); });
+  };
+  constexpr std::uint32_t kMost = 1U << 30;
+  const auto byte = static_cast<std::int8_t>(code[3]);
+  std::int32_t word = 0;
+  std::memcpy(&word, &code[3], sizeof word);
+  if (is({0x48, 0x83, 0xec}) && byte > 0) return static_cast<std::uint32_t>(byte);
+  if (is({0x48, 0x83, 0xc4}) && byte < 0) return static_cast<std::uint32_t>(-byte);
+  if (is({0x48, 0x81, 0xec}) && word > 0 && static_cast<std::uint32_t>(word) <= kMost) {
+    return static_cast<std::uint32_t>(word);
+  }
+  return 0;
+}
+
+/// The function's first instructions; fewer where they do not decode, or are not in memory.
+Text start_of(const ReadFile& file, const FileFunction& function) {
+  constexpr std::uint64_t kMostStart = 64;
+  Text text{function.offset, std::vector<std::byte>(std::min(function.size, kMostStart))};
+  text.bytes.resize(file(text.begin, text.bytes));
+  return text;
+}
+
+/// Behind the check whether the stack has room: cmp 0x10(%r14), %rsp or %r12; jbe.
+std::optional<std::uint64_t> behind_stack_check(const Text& text) {
+  constexpr std::array kWith{std::byte{0x3b}, std::byte{0x66}, std::byte{0x10}};
+  bool is_checked = false;
+  for (std::uint64_t at = text.begin; at < text.end();) {
+    const auto one = text.decode(at);
+    if (!one) return std::nullopt;
+    const auto code = text.from(at).first(one->length);
+    const bool branches = one->flow == Flow::ConditionalJump;
+    if (branches && is_checked) return at + one->length;
+    // With a frame of more than some KiB there is another jump before.
+    if (one->flow != Flow::Next && !branches) return std::nullopt;
+    is_checked = code.size() == kWith.size() + 1 &&
+                 (code[0] & std::byte{0xfb}) == std::byte{0x49} &&
+                 std::ranges::equal(code.subspan(1), kWith);
+    at += one->length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<UserSite> examine_go_site(const ReadFile& file, std::uint64_t offset,
+                                 std::optional<std::uint64_t> spare) {
+  std::array<std::byte, arch::kLongestInstruction> bytes{};
+  const std::size_t length = file(offset, bytes);
+  const auto one = disasm::decode(std::span(bytes).first(length), place_of(offset));
+  if (!one) return fail(ErrorCode::Unsupported, "no instruction is there, or not in memory");
+  UserSite site{.offset = offset, .instruction = {bytes.begin(), bytes.begin() + one->length}};
+  site.down = taken_from_stack(bytes);
+  if (site.down != 0) {
+    site.goes_on = one->length;
+    return site;
+  }
+  if (bytes[0] != kPlainReturn) {
+    return fail(
+        ErrorCode::Unsupported,
+        "Go's runtime ends a program that a signal finds in a displaced instruction, so only "
+        "returns have probes, and entries of functions that have a stack frame");
+  }
+  const auto distance = static_cast<std::int64_t>(spare.value_or(offset) - offset);
+  if (distance == 0 || distance != static_cast<std::int32_t>(distance)) {
+    return fail(ErrorCode::Unsupported,
+                "no other return of the program is in memory that could take its place");
+  }
+  site.goes_on = static_cast<std::int32_t>(distance);
+  return site;
+}
+
+std::optional<std::uint64_t> find_spare_return(const ReadFile& file,
+                                               const FileFunctions& functions) {
+  for (const FileFunction& function : functions.all()) {
+    // Functions of the runtime that are not Go have no such check.
+    if (!function.name.starts_with("runtime.") || function.size > kMostFunction) continue;
+    if (!behind_stack_check(start_of(file, function))) continue;
+    const auto text = read_text(file, function.offset, function.offset + function.size);
+    for (std::uint64_t at = function.offset; text && at < text->end();) {
+      const auto one = text->decode(at);
+      if (!one) break;
+      if (text->from(at).front() == kPlainReturn) return at;
+      at += one->length;
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t go_entry(const ReadFile& file, const FileFunction& function) {
+  const Text text = start_of(file, function);
+  std::uint64_t at = behind_stack_check(text).value_or(function.offset);
+  // Since Go 1.21: push %rbp; mov %rsp, %rbp.
+  constexpr std::array kFrame{std::byte{0x55}, std::byte{0x48}, std::byte{0x89}, std::byte{0xe5}};
+  const bool has_room = text.end() - at > kFrame.size();
+  if (has_room && std::ranges::equal(text.from(at).first(kFrame.size()), kFrame)) {
+    at += kFrame.size();
+  }
+  return at;
 }
 
 std::uint64_t user_entry(const ReadFile& file, const FileFunction& function) {

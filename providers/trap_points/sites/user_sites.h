@@ -45,6 +45,10 @@ struct UserSite {
   std::size_t slot_bytes = 0;          // of its displaced form, wherever that lies
   GuestVirt address{};  // in each process, or anywhere beyond the reach of absolute addresses
   bool calls = false;   // its displaced form jumps to the function
+  /// Of a program of Go: so far from the instruction the process goes on, and the stack pointer
+  /// goes down by so many bytes. Nothing is displaced.
+  std::optional<std::int32_t> goes_on = std::nullopt;
+  std::uint32_t down = 0;
 };
 
 /// `fixed`: its address, if that is the same in each process. Unsupported, with the reason: the
@@ -56,6 +60,23 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
 /// an instruction that never goes on there (a return, a jump) has the site's offset in its page
 /// behind it: so the end of each displaced form tells whose it is.
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
+
+// Go's runtime looks up each address at which a signal finds a thread, and ends the program where
+// that is in no function. So nothing of such a program runs elsewhere:
+// - Its functions are entered behind the check whether the stack has room, since a function that
+//   has found none begins anew, once it has more. There the stack pointer goes down, which the stub
+//   does.
+// - A return goes on at another one, of a function of Go's runtime, in which Go never interrupts a
+//   goroutine to run another.
+
+/// As examine_user_site(), of a program of Go. `spare`: where returns go on.
+Result<UserSite> examine_go_site(const ReadFile& file, std::uint64_t offset,
+                                 std::optional<std::uint64_t> spare);
+/// A return for that; empty: no such function is in memory.
+std::optional<std::uint64_t> find_spare_return(const ReadFile& file,
+                                               const guest_linux::FileFunctions& functions);
+/// Where a function of Go is entered.
+std::uint64_t go_entry(const ReadFile& file, const guest_linux::FileFunction& function);
 
 /// Where a function is entered: behind a landing pad.
 std::uint64_t user_entry(const ReadFile& file, const guest_linux::FileFunction& function);

@@ -217,6 +217,53 @@ TEST_F(UserSites, WhatCannotRunElsewhereIsRefused) {
   EXPECT_FALSE(examine_user_site(reader(), kText));
 }
 
+// Programs of Go.
+
+TEST_F(UserSites, AFunctionOfGoIsEnteredBehindItsStackCheck) {
+  put(0, {0x49, 0x3b, 0x66, 0x10, 0x76, 0x20, 0x48, 0x83, 0xec, 0x30});  // cmp; jbe; sub
+  EXPECT_EQ(go_entry(reader(), {"small", kText, 32}), kText + 6);
+  put(0x40, {0x4c, 0x8d, 0xa4, 0x24, 0x48, 0xfe, 0xff, 0xff, 0x4d, 0x3b, 0x66, 0x10, 0x0f,
+             0x86, 0x00, 0x01, 0x00, 0x00, 0x48, 0x81, 0xec, 0x38, 0x02, 0x00, 0x00});
+  EXPECT_EQ(go_entry(reader(), {"large", kText + 0x40, 64}), kText + 0x40 + 18);
+  put(0x80, {0x49, 0x3b, 0x66, 0x10, 0x76, 0x20, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x30});
+  EXPECT_EQ(go_entry(reader(), {"since 1.21", kText + 0x80, 32}), kText + 0x80 + 10);
+  put(0xc0, {0x48, 0x01, 0xd8, 0xc3});  // add; ret
+  EXPECT_EQ(go_entry(reader(), {"leaf", kText + 0xc0, 4}), kText + 0xc0);
+}
+
+TEST_F(UserSites, OfGoTheStubDoesWhatTheInstructionDoes) {
+  put(0, {0x48, 0x83, 0xec, 0x30});                     // sub $0x30, %rsp
+  put(16, {0x48, 0x81, 0xec, 0x38, 0x02, 0x00, 0x00});  // sub $0x238, %rsp
+  put(32, {0x48, 0x83, 0xc4, 0x80});                    // add $-128, %rsp
+  const auto check = [this](std::uint64_t at, std::uint32_t down, std::int32_t length) {
+    const auto site = examine_go_site(reader(), kText + at, std::nullopt);
+    ASSERT_TRUE(site) << site.error().message;
+    EXPECT_EQ(site->down, down);
+    EXPECT_EQ(site->goes_on, length);
+  };
+  check(0, 0x30, 4);
+  check(16, 0x238, 7);
+  check(32, 0x80, 4);
+}
+
+TEST_F(UserSites, OfGoAReturnGoesOnAtAnotherOne) {
+  function("main.main", 0, 32), function("runtime.asm", 64, 16), function("runtime.gc", 128, 32);
+  put(31, {0xc3});
+  put(64, {0x31, 0xc0, 0xc3});  // xor; ret
+  put(128, {0x49, 0x3b, 0x66, 0x10, 0x76, 0x02, 0x31, 0xc0, 0xc3});
+  functions_ = file_.functions();
+  const auto spare = find_spare_return(reader(), functions_);
+  ASSERT_TRUE(spare);
+  EXPECT_EQ(*spare, kText + 136) << "no function without a stack check is of Go";
+  const auto site = examine_go_site(reader(), kText + 31, spare);
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(site->goes_on, 136 - 31);
+  EXPECT_EQ(site->down, 0u);
+  EXPECT_FALSE(examine_go_site(reader(), *spare, spare)) << "others go on there";
+  EXPECT_FALSE(examine_go_site(reader(), kText + 31, std::nullopt));
+  EXPECT_FALSE(examine_go_site(reader(), kText + 64, spare)) << "xor";
+}
+
 TEST_F(UserSites, AFunctionIsEnteredBehindItsLandingPad) {
   put(0, {0xf3, 0x0f, 0x1e, 0xfa, 0x55});
   EXPECT_EQ(user_entry(reader(), {"padded", kText, 8}), kText + 4);
