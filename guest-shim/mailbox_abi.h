@@ -163,6 +163,7 @@
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_LIST (SHIM_JUMP_ADDRESS + 1)
+#define SHIM_USER_TABLES 0x1800 /* in user_tables of a guest that isolates them */
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE /* from the header */
 #define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
@@ -222,6 +223,7 @@
 #define SHIM_HEADER_START_TIME 136
 #define SHIM_HEADER_FULL_LIST 144
 #define SHIM_HEADER_LEAST_LIST 152
+#define SHIM_HEADER_USER_TABLES 164
 #define SHIM_HEADER_USER_POINTS 184 /* the only word that changes while the shim is there */
 #define SHIM_HEADER_SIZE 192
 #define SHIM_USER_NEXT 0
@@ -367,7 +369,10 @@ struct shim_header {
   struct shim_list full_list;  /* host: number 0 */
   struct shim_list least_list; /* host: of numbers that no trap point has; copies nothing */
   uint32_t trap_points;        /* host: for how many the parts were measured; 0: as many as fit */
-  uint32_t unused[5];
+  /* host: bits of CR3 that tell the tables of a process in user mode from those that it has in the
+   * kernel (PTI_USER_PGTABLE_AND_PCID_MASK of arch/x86/entry/calling.h); 0: they are the same */
+  uint32_t user_tables;
+  uint32_t unused[4];
   uint64_t user_points; /* host: address of the first words of the lists of struct shim_user_point;
                            0: there are none, and no trap of a process is ours */
 };
@@ -627,6 +632,8 @@ static_assert(offsetof(struct shim_record, ss) == SHIM_RECORD_SS, "shim.S writes
 static_assert(offsetof(struct shim_record, regs) == SHIM_RECORD_REGS, "shim.S writes it");
 static_assert(sizeof(struct shim_record) == SHIM_RECORD_RUNS, "runs follow");
 static_assert(SHIM_RECORD_CR3 <= SHIM_RECORD_SIZE, "the least record fits");
+static_assert(offsetof(struct shim_header, user_tables) == SHIM_HEADER_USER_TABLES,
+              "shim.S reads it");
 static_assert(offsetof(struct shim_header, least_list) == SHIM_HEADER_LEAST_LIST,
               "the host finds it");
 static_assert(offsetof(struct shim_header, full_list) == SHIM_HEADER_FULL_LIST,

@@ -17,7 +17,8 @@
 /* The stack: our four saved registers, and above them the frame that the CPU pushed, or one like it
  * for a jump, whose cs is 0. The word of an int3's cs has room for the way back that a slot wants
  * on the stack: its low half, as the high half is all ones; 0: the slot wants none. For a process's
- * trap it is 1, and by twice as many bytes more as the stack pointer is to go down. */
+ * trap it is 1, and by twice as many bytes more as the stack pointer is to go down. The high half of
+ * such a trap's ss has the bits of CR3 that are to be set again at the end. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16
@@ -27,6 +28,7 @@
 #define FRAME_WAY_BACK 44
 #define FRAME_RFLAGS 48
 #define FRAME_RSP 56
+#define FRAME_USER_TABLES 68
 #define FRAME_BYTES 40
 /* Above a jump's frame. */
 #define JUMP_RETURN 72
@@ -84,6 +86,19 @@
   pop %rdx
   pop %rcx
   pop %rax
+  .endm
+
+/* Those of the process, where it had others. From here on nothing but the header's page and the stack
+ * may be touched. */
+  .macro restore_tables
+  mov FRAME_USER_TABLES(%rsp), %ecx
+  movl $0, FRAME_USER_TABLES(%rsp)
+  test %ecx, %ecx
+  jz 1f
+  mov %cr3, %rax
+  or %rcx, %rax
+  mov %rax, %cr3
+1:
   .endm
 
 /* Those that the list's entries need beside these. */
@@ -945,6 +960,16 @@ from_user:
   swapgs
   lfence /* nothing is looked up by the process's GS, not even by guess */
   save_registers
+  /* The tables of an isolated process have no more of us than the header's page, and this stack. A
+   * write to CR3 flushes what it has to (no bit 63). */
+  mov %cr3, %rax
+  mov shim_base + SHIM_HEADER_USER_TABLES(%rip), %ecx
+  and %eax, %ecx
+  mov %ecx, FRAME_USER_TABLES(%rsp)
+  jz on_kernels_tables
+  xor %rcx, %rax
+  mov %rax, %cr3
+on_kernels_tables:
   movb $USER_MARK, FRAME_CS(%rsp)
   push %rsi
   push %rdi
@@ -1005,6 +1030,7 @@ no_user_point:
 try_again: /* no int3 stands there any more */
   call end_search
 return_to_user:
+  restore_tables
   mov FRAME_WAY_BACK(%rsp), %eax
   shr $1, %eax
   sub %rax, FRAME_RSP(%rsp)
@@ -1018,6 +1044,7 @@ out_of_reach:
 not_ours:
   inc %rsi
   call end_search
+  restore_tables
   movb $SHIM_USER_CS, FRAME_CS(%rsp)
   restore_registers
   swapgs

@@ -1,8 +1,8 @@
 // The shim's real code, run natively: the test builds the frame that a CPU pushes for int3, jumps
 // to the entry, or to a jump's record without cli, and plays the host by hand. Three instructions
 // cannot run in user mode and are replaced in the copy: the test for a user-mode frame looks at an
-// unused bit, CR3 reads as 0, and the doorbell's OUT is an int3, whose signal handler stands for
-// whoever runs the vCPU.
+// unused bit, CR3 reads as 0 or is r15, and the doorbell's OUT is an int3, whose signal handler
+// stands for whoever runs the vCPU.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -246,8 +246,7 @@ class ShimCode : public testing::Test {
     header().data = address_of(region_ + kData);
     header().slots = address_of(region_ + kTable);
     if (!is_of_process()) take_for_the_kernels();
-    ASSERT_EQ(replace_all({0x0f, 0x20, 0xd8}, {0x31, 0xc0, 0x90}), 2u);
-    ASSERT_EQ(replace_all({0x0f, 0x20, 0xda}, {0x31, 0xd2, 0x90}), 2u);
+    replace_tables();
     ASSERT_EQ(replace_all({0x0f, 0x01, 0xf8}, {0x0f, 0x1f, 0x00}), 3u);
     replace({0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xef}, {0xc1, 0xe8, SHIM_HEAD_SHIFT, 0xcc});
     rings = {};
@@ -261,6 +260,18 @@ class ShimCode : public testing::Test {
   }
   void TearDown() override { munmap(region_, kRegion); }
   virtual bool is_of_process() const { return false; }
+  /// CR3, which reads as 0, and whose writes are lost; or r15, which the shim leaves alone.
+  virtual bool has_tables_in_r15() const { return false; }
+  void replace_tables() {
+    const bool in_r15 = has_tables_in_r15();
+    using Code = std::vector<unsigned char>;
+    const Code to_rax = in_r15 ? Code{0x4c, 0x89, 0xf8} : Code{0x31, 0xc0, 0x90};
+    const Code to_rdx = in_r15 ? Code{0x4c, 0x89, 0xfa} : Code{0x31, 0xd2, 0x90};
+    const Code of_rax = in_r15 ? Code{0x49, 0x89, 0xc7} : Code{0x0f, 0x1f, 0x00};
+    ASSERT_EQ(replace_all({0x0f, 0x20, 0xd8}, to_rax), 5u);
+    ASSERT_EQ(replace_all({0x0f, 0x20, 0xda}, to_rdx), 2u);
+    ASSERT_EQ(replace_all({0x0f, 0x22, 0xd8}, of_rax), 3u);
+  }
   /// Our own traps as if they were in kernel mode.
   void take_for_the_kernels() {
     replace({0xf6, 0x44, 0x24, 0x08, 0x03}, {0xf6, 0x44, 0x24, 0x08, 0x40});
@@ -1529,6 +1540,64 @@ TEST_P(UserShim, PassesOnWhereThePageIsNotRam) {
   ram_.map(kProcess, text_.address(), GuestRam::kBytes / 2 + 0x1000);
   trap(int3());
   expect_passed_on();
+}
+
+/// The process's own tables are empty: its root is the kernel's there, and the bits that tell them
+/// apart.
+class IsolatedShim : public UserShim {
+ protected:
+  bool has_tables_in_r15() const override { return true; }
+  void SetUp() override {
+    UserShim::SetUp();
+    header().user_tables = SHIM_USER_TABLES;
+    set_tables(SHIM_USER_TABLES);
+  }
+  void set_tables(std::uint64_t cr3) { registers_[SHIM_REGISTERS - 1] = cr3; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, IsolatedShim, testing::Values(4, 5));
+
+TEST_P(IsolatedShim, RecordsOnTheKernelsTablesAndGoesBackToTheProcesss) {
+  unsigned count = 0;
+  for (const std::uint64_t cr3 : {0x1800u, 0x1000u}) {  // with PCIDs, and without
+    set_tables(cr3);
+    trap(int3());
+    expect_resumed();
+    EXPECT_EQ(ring(2).head, ++count);
+    const auto* const record = records_of_two_.data() + ((count - 1) << kRecordShift);
+    EXPECT_EQ(reinterpret_cast<const shim_record*>(record)->cr3, 0u);
+  }
+}
+
+TEST_P(IsolatedShim, WaitsOnTheKernelsTables) {
+  set_list(0);
+  std::uint64_t cr3 = 1;
+  std::thread host([&] {
+    wait_until_raised(0);
+    cr3 = head(0).cr3;
+    answer(0);
+  });
+  trap(int3());
+  host.join();
+  expect_resumed();
+  EXPECT_EQ(cr3, 0u);
+}
+
+TEST_P(IsolatedShim, PassesOnWithTheTablesOfTheProcess) {
+  word_of_page(kCode) = 0;
+  trap(int3());
+  expect_passed_on();
+  ram_.map(kProcess, text_.address(), GuestRam::kBytes / 2 + 0x1000);
+  trap(int3());
+  expect_passed_on();
+}
+
+TEST_P(IsolatedShim, LeavesTheTablesAloneWhereTheGuestIsolatesNone) {
+  header().user_tables = 0;
+  set_tables(0);
+  trap(int3());
+  expect_resumed();
+  EXPECT_EQ(ring(2).head, 1u);
 }
 
 TEST_F(ShimCode, ReadsNothingOfATaskThatIsNone) {

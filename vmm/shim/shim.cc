@@ -127,11 +127,6 @@ Result<void> Shim::serve_processes(const FetchFacts& facts) {
                 "probes of processes need the stub's rings: trace without -x record=no, and with "
                 "fewer probes");
   }
-  if (mapping_ && mapping_->is_isolated()) {
-    return fail(ErrorCode::Unsupported,
-                "the guest isolates its page tables, so traps of processes do not get to the stub: "
-                "start it with pti=off");
-  }
   const shim_fetch fetch = TRY(facts.encode());
   const auto before_lists = std::as_bytes(std::span(&fetch, 1)).first(SHIM_FETCH_LISTS);
   if (presence_.state() != ShimState::There || !region_.write(SHIM_FETCH_AT, before_lists)) {

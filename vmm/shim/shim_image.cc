@@ -72,6 +72,7 @@ shim_header complete(shim_header header, const ShimKernelFacts& facts, GuestVirt
     header.tgid = facts.task->tgid;
     header.start_time = facts.task->start_time;
   }
+  header.user_tables = facts.page_table_isolation ? SHIM_USER_TABLES : 0;
   header.cpu_number = facts.cpu_number;
   header.rings = layout.ring_count;
   if (layout.ring_count != 0) {
