@@ -99,7 +99,8 @@ Checked<void> Resolver::resolve_action_call(Expr* e) {
   e->type = TypeId{};
   for (Expr* argument : e->list) {
     const Expr& named = argument->kind == ExprKind::Index ? *argument->a : *argument;
-    if (named.kind != ExprKind::Aggregation) TRY(resolve_dynamic(argument));
+    const bool has_type = named.kind != ExprKind::Aggregation && named.kind != ExprKind::Decimal;
+    if (has_type) TRY(resolve_dynamic(argument));
   }
   const auto known = dif::action_prototype(*e->text);
   if (!known) return {};
