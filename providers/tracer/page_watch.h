@@ -2,11 +2,10 @@
 // can run there: pages that the guest reads from its disk for the first time, and those that it has
 // given up and reads again.
 // Places:
-//   do_set_pte(struct vm_fault *, struct page *, unsigned long address) (mm/memory.c, since 5.16)
-//   or set_pte_range(struct vm_fault *, struct folio *, struct page *, unsigned int count, unsigned
-//   long
-//     address) (since 6.6): the kernel maps pages that it has of a file. No process has them yet
-//   __filemap_remove_folio(struct folio *, ...) (mm/filemap.c, since 5.16): it gives up a page
+//   do_set_pte(vmf, page, address) of mm/memory.c (since 5.16), or from 6.6 on
+//   set_pte_range(vmf, folio, page, nr, address): the kernel maps pages that it has of a file. No
+//     process has them yet
+//   __filemap_remove_folio(folio, ...) of mm/filemap.c (since 5.16): it gives up a page
 // A guest that starts many processes maps many pages. So the first place rests while all pages with
 // trap points are in memory: the second one wakes it. The stub lets other files' pages go on.
 // Used by the tracer of a running kernel, where there may be such trap points.
