@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "disasm/decoder.h"
+#include "vmm/base/similar_name.h"
 
 namespace ringside::providers {
 namespace {
@@ -94,10 +95,11 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Trouble
     tell_missing(pattern, *modules);
   } else if (!any_function) {
     const std::string searched = where_searched(pattern, *modules);
-    trouble(names,
-            names.function.empty()
-                ? fmt::format("no symbols of it were found ({})", searched)
-                : fmt::format("no symbol names a function {} ({})", names.function, searched));
+    trouble(names, names.function.empty()
+                       ? fmt::format("no symbols of it were found ({}){}", searched,
+                                     way_out(pattern, *modules))
+                       : fmt::format("no symbol names a function {} ({}){}", names.function,
+                                     searched, way_out(pattern, *modules)));
   }
   return {};
 }
@@ -123,6 +125,30 @@ std::string PidProvider::where_searched(const Pattern& pattern,
   }
   if (count > kMostTold) text += fmt::format("; and {} more files", count - kMostTold);
   return text.empty() ? "its file cannot be read" : text;
+}
+
+/// To follow a message that no function has the name; empty: there is nothing to tell.
+std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Module>& modules) {
+  const std::string& wanted = pattern.names.function;
+  const bool is_name = !wanted.empty() && !dif::is_glob(wanted);
+  const std::string changed = wanted + '.';
+  SimilarName similar(wanted);
+  bool is_whole = true;
+  for (const Module& module : modules) {
+    const auto* const functions =
+        pattern.wants(module) ? table().functions_of(module.inode) : nullptr;
+    if (functions == nullptr) continue;
+    is_whole = is_whole && functions->is_whole();
+    for (const FileFunction& each : functions->all()) {
+      if (is_name && each.name.starts_with(changed)) {
+        return fmt::format("; the compiler has made {} of it", each.name);
+      }
+      if (is_name) similar.offer(each.name);
+    }
+  }
+  if (is_whole) return did_you_mean(similar.best());
+  return "; in the guest, 'cat FILE > /dev/null' reads what is not in memory, or --sysroot names a "
+         "folder with a copy of the file";
 }
 
 /// A module.

@@ -29,6 +29,7 @@ class PidProvider final : public ProcessProvider {
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
                     std::set<std::uint32_t>* published) override;
   std::string where_searched(const Pattern& pattern, const std::vector<Module>& modules);
+  std::string way_out(const Pattern& pattern, const std::vector<Module>& modules);
   void tell_missing(const Pattern& pattern, const std::vector<Module>& modules);
   Result<bool> look_at(const Pattern& pattern, const Module& module);
   Result<std::vector<Entry>> entries_of(const Pattern& pattern, const Module& module,

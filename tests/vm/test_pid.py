@@ -359,6 +359,7 @@ class Refusals(Case):
                 "pid99999:a.out:adds:entry {}": "the guest has no process 99999",
                 f"pid{calling.pid}:libc.so.6:malloc:entry {{}}": "has no module libc.so.6 mapped; it has: calls",
                 f"pid{calling.pid}:a.out:no_such:entry {{}}": "names a function no_such",
+                f"pid{calling.pid}:a.out:pushed:entry {{}}": "did you mean pushes?",
         }.items():
             with self.subTest(program):
                 self.assertIn(why, self.refused(program))
