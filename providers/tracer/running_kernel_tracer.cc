@@ -407,9 +407,9 @@ Result<void> RunningKernelTracer::Trace::set_lists(const std::vector<vmm::FetchL
 void RunningKernelTracer::Trace::add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording) {
   const ByPlace bound = by_place(first_.added);
   const std::vector<GuestVirt> inodes = tracer_.users_.inodes();
-  const auto add = [&](std::map<GuestVirt, vmm::FetchList> lists) {
-    for (auto& [at, list] : lists) {
-      if (!bound.contains(at)) recording.emplace(at, std::move(list));
+  const auto add = [&](const std::map<GuestVirt, vmm::FetchList>& lists) {
+    for (const auto& [at, list] : lists) {
+      if (!bound.contains(at)) recording.emplace(at, list);
     }
   };
   watched_files_.insert(inodes.begin(), inodes.end());

@@ -339,7 +339,8 @@ void DwarfTypeReader::add_part_of_struct(Dwarf_Die& part, Dwarf_Die& owner, Fiel
   }
 }
 
-void DwarfTypeReader::add_member(Dwarf_Die& die, std::string name, std::vector<Member>& members) {
+void DwarfTypeReader::add_member(Dwarf_Die& die, const std::string& name,
+                                 std::vector<Member>& members) {
   const std::uint64_t width = dwarf_number(die, DW_AT_bit_size).value_or(0);
   const auto offset = bit_offset_of(die, width);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();

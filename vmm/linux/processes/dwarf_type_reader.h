@@ -69,7 +69,7 @@ class DwarfTypeReader {
   void fill(const Pending& pending);
   void fill_struct(Dwarf_Die& die, TypeId id, TypeKind kind);
   void add_part_of_struct(Dwarf_Die& part, Dwarf_Die& owner, Fields& fields);
-  void add_member(Dwarf_Die& die, std::string name, std::vector<Member>& members);
+  void add_member(Dwarf_Die& die, const std::string& name, std::vector<Member>& members);
   void add_variants(Dwarf_Die& die, Fields& fields);
   void note_special_function(Dwarf_Die& function, Dwarf_Die& owner, TypeId id);
   void decide_passing(TypeId id, TypeTraits::Passing passing);
