@@ -1477,11 +1477,10 @@ TEST_P(UserShim, TakesTheStackPointerDownOnceItHasRecordedIt) {
   point().down = 0x238;
   for (const unsigned list : {0u, SHIM_SLOT_RECORDS | kNumber}) {
     set_list(list);
-    const std::uint64_t before = shim_test_in[4];
     control().active = list != 0;
     trap(int3());
-    EXPECT_EQ(shim_test_out[4], before - 0x238);
-    shim_test_out[4] = before;
+    EXPECT_EQ(shim_test_out[4], shim_test_in[4] - 0x238);
+    shim_test_out[4] = shim_test_in[4];
     expect_resumed();
   }
   ASSERT_EQ(ring(2).head, 1u);
