@@ -124,7 +124,7 @@ struct packed_pair {
 } __attribute__((packed));
 struct nothing {};
 struct fields {
-  unsigned a : 5, b : 20;
+  unsigned a : 5, b : 27; /* no padding, whose bits may be any */
 };
 struct precise {
   long double a;
