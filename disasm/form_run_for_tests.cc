@@ -22,8 +22,9 @@ namespace {
 
 using RegisterFile = std::array<std::uint64_t, 17>;  // as native_run_in
 
-/// Offsets in the arena, which lies in the low 2 GiB so that addresses fit a displacement.
-constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kData = 0x2000, kOperand = 0x2400,
+/// Offsets in the arena, which lies in the low 2 GiB so that addresses fit a displacement. Between
+/// the operand and the stack is room for the largest operand: XSAVE's, 11,008 bytes with AMX.
+constexpr std::size_t kCode = 0x0800, kTarget = 0x0880, kData = 0x1000, kOperand = 0x1400,
                       kStack = 0x4000, kStackPointer = 0x4800, kEnd = 0x5000, kSlot = 0x6000,
                       kSize = 0x8000;
 constexpr std::uint64_t kStatusFlags = 0x8d5, kSaneFlags = 0x202;
