@@ -100,8 +100,10 @@ std::uint32_t Enablings::add_name(const std::string& text) {
 }
 
 EnabledProbe& Enablings::probe(ProbeId id, const ProbeDescription& name) {
-  if (probes_by_id_.size() <= id.value) probes_by_id_.resize(id.value + std::size_t{1});
-  EnabledProbe*& known = probes_by_id_[id.value];
+  const std::size_t page = id.value / kIdsOfPage;
+  if (probes_by_id_.size() <= page) probes_by_id_.resize(page + 1);
+  if (probes_by_id_[page] == nullptr) probes_by_id_[page] = std::make_unique<IdPage>();
+  EnabledProbe*& known = (*probes_by_id_[page])[id.value % kIdsOfPage];
   if (known == nullptr) {
     EnabledProbe fresh{name, {id, {}}, {}};
     fresh.identity.names = {add_name(name.provider), add_name(name.module), add_name(name.function),

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -61,7 +63,9 @@ class Enablings {
   const EngineOptions& options() const { return options_; }
   /// Null: nothing is enabled there.
   const EnabledProbe* find(ProbeId id) const {
-    return id.value < probes_by_id_.size() ? probes_by_id_[id.value] : nullptr;
+    const std::size_t page = id.value / kIdsOfPage;
+    if (page >= probes_by_id_.size() || probes_by_id_[page] == nullptr) return nullptr;
+    return (*probes_by_id_[page])[id.value % kIdsOfPage];
   }
   /// By its name; null: nothing is enabled there.
   const EnabledProbe* find(const ProbeDescription& name) const {
@@ -104,10 +108,13 @@ class Enablings {
   // None of these ever moves.
   std::deque<Ecb> ecbs_;
   std::deque<EnabledProbe> probes_;
-  std::vector<EnabledProbe*> probes_by_id_;  // null: nothing is enabled there
-  mutable std::vector<std::byte> names_;     // the Names arena, which nobody writes
-  std::uint32_t machine_name_ = 0;           // vmname, there
-  std::vector<bool> stores_noted_;           // by clause
+  /// Null: nothing is enabled there. Providers have ranges of ids that lie far apart.
+  static constexpr std::size_t kIdsOfPage = 1024;
+  using IdPage = std::array<EnabledProbe*, kIdsOfPage>;
+  std::vector<std::unique_ptr<IdPage>> probes_by_id_;
+  mutable std::vector<std::byte> names_;  // the Names arena, which nobody writes
+  std::uint32_t machine_name_ = 0;        // vmname, there
+  std::vector<bool> stores_noted_;        // by clause
   std::size_t most_clauses_ = 0, largest_beside_ = 0;
   bool error_comes_ = false;  // to what the program lock is for
   std::optional<ProbeId> error_probe_, end_probe_;

@@ -38,7 +38,8 @@ DynamicTable::DynamicTable(std::size_t size, unsigned vcpus)
 }
 
 unsigned DynamicTable::part_of(std::uint64_t thread) const {
-  return static_cast<unsigned>(mix_hash(thread, seed_) % SharedLocks::kShards);
+  // Twice: for some seeds, the products of threads that follow each other share their lowest bits.
+  return static_cast<unsigned>(mix_hash(mix_hash(thread, seed_), seed_) % SharedLocks::kShards);
 }
 
 std::size_t DynamicTable::class_size(std::size_t size_class) {
