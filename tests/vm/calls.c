@@ -3,7 +3,6 @@
  * calls each function so often, and /tmp/said gets the numbers of calls, of all processes. The first
  * instructions of the functions differ: they are what a probe displaces. */
 #include <execinfo.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "told.h"
 
 static long number;
 static atomic_long *called; /* shared by the processes */
@@ -88,15 +89,9 @@ int main(int count, char **arguments) {
   number = count > 1 ? atol(arguments[1]) : 1;
   const int threads = count > 2 ? atoi(arguments[2]) : 1, processes = count > 3 ? atoi(arguments[3]) : 1;
   called = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  const pid_t child = fork();
-  if (child != 0) {
-    printf("process %d\n", child);
-    return 0;
-  }
+  go_to_background();
   returns = calls(back); /* before anybody traces it */
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
-  while (access("/tmp/go", F_OK) != 0) usleep(10000);
+  wait_for_word();
   for (int n = 1; n < processes; ++n) {
     if (fork() != 0) continue;
     work(NULL);
@@ -106,9 +101,8 @@ int main(int count, char **arguments) {
   for (int n = 0; n < threads; ++n) pthread_create(&all[n], NULL, work, NULL);
   for (int n = 0; n < threads; ++n) pthread_join(all[n], NULL);
   while (wait(NULL) > 0) continue;
-  FILE *said = fopen("/tmp/saying", "w");
+  FILE *said = begin_saying();
   for (int n = 0; n < FUNCTIONS; ++n) fprintf(said, "%s %ld\n", names[n], (long)called[n]);
-  fclose(said);
-  rename("/tmp/saying", "/tmp/said");
+  end_saying(said);
   return 0;
 }

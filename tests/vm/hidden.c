@@ -2,11 +2,12 @@
  * background, says its process number, and waits until /tmp/go exists. Then it calls them so often,
  * and /tmp/said gets the number of calls. With OTHER it is another build of the same program. With GAP
  * its unwind tables are far from all that it touches. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "told.h"
 
 #ifdef GAP
 const char gap[1 << 20] = {1}; /* between strings and tables */
@@ -30,20 +31,13 @@ static __attribute__((noinline, noclone)) long outer(long a) {
 
 int main(int count, char **arguments) {
   const long number = count > 1 ? atol(arguments[1]) : 1;
-  const pid_t child = fork();
-  if (child != 0) {
-    printf("process %d\n", child);
-    return 0;
-  }
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
-  while (access("/tmp/go", F_OK) != 0) usleep(10000);
+  go_to_background();
+  wait_for_word();
   for (long n = 0; n < number; ++n) {
     if (outer(n) != 2 * (n + ADDED) + 1) abort();
   }
-  FILE *said = fopen("/tmp/saying", "w");
+  FILE *said = begin_saying();
   fprintf(said, "inner %ld\n", number);
-  fclose(said);
-  rename("/tmp/saying", "/tmp/said");
+  end_saying(said);
   return 0;
 }

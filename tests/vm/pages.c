@@ -2,13 +2,14 @@
  * its process number, and then, each time that /tmp/go.PID appears, calls each function so often,
  * gives its pages back, and /tmp/said.PID gets the number of calls of each. So the kernel may give up
  * these pages while the process waits. */
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sdt.h>
 #include <unistd.h>
+
+#include "told.h"
 
 /* More than the kernel maps around a fault, and more than it reads ahead. */
 #define FAR __asm__(".text\n.fill 262144, 1, 0xcc\n.p2align 12\n");
@@ -34,17 +35,11 @@ enum { FUNCTIONS = sizeof all / sizeof *all };
 
 int main(int count, char **arguments) {
   const long number = count > 1 ? atol(arguments[1]) : 1;
-  const pid_t child = fork();
-  if (child != 0) {
-    printf("process %d\n", child);
-    return 0;
-  }
+  go_to_background();
   char go[32], saying[32], said[32];
   snprintf(go, sizeof go, "/tmp/go.%d", getpid());
   snprintf(saying, sizeof saying, "/tmp/saying.%d", getpid());
   snprintf(said, sizeof said, "/tmp/said.%d", getpid());
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
   for (;;) {
     while (unlink(go) != 0) usleep(10000);
     for (long n = 0; n < number; ++n) {

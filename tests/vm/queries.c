@@ -1,13 +1,14 @@
 /* A server of queries, with the static probes of PostgreSQL's: `postgres NUMBER` goes to the
  * background, says its process number, and waits until /tmp/go exists. Then so many children answer
  * two queries each: one of a millisecond and one of 40. */
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sdt.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "told.h"
 
 /* The text is in memory that the process has written, as a query that came over a connection. */
 __attribute__((noinline)) static void answer(const char *text, int ms) {
@@ -20,14 +21,8 @@ __attribute__((noinline)) static void answer(const char *text, int ms) {
 
 int main(int count, char **arguments) {
   const int number = count > 1 ? atoi(arguments[1]) : 1;
-  const pid_t child = fork();
-  if (child != 0) {
-    printf("process %d\n", child);
-    return 0;
-  }
-  const int nowhere = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
-  while (access("/tmp/go", F_OK) != 0) poll(NULL, 0, 10);
+  go_to_background();
+  wait_for_word();
   for (int n = 0; n < number; ++n) {
     if (fork() != 0) continue;
     answer("select 1", 1);

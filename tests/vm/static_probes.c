@@ -14,6 +14,8 @@ SEMAPHORE(sample_counted);
 SEMAPHORE(sample_twice__passed);
 #include <sys/sdt.h>
 
+#include "told.h"
+
 volatile long asked, total;
 
 __attribute__((noinline, noclone)) void pass(long n, const char *name) {
@@ -44,22 +46,15 @@ int main(int count, char **arguments) {
     return 0;
   }
   const long number = atol(arguments[1]);
-  const int child = fork();
-  if (child != 0) {
-    printf("process %d\n", child);
-    return 0;
-  }
-  setsid();
-  freopen("/dev/null", "w", stdout);
-  while (access("/tmp/go", F_OK) != 0) usleep(10000);
+  go_to_background();
+  wait_for_word();
   for (long n = 0; n < number; ++n) {
     pass(n, n % 2 == 0 ? "even" : "odd");
     twice(n);
   }
-  FILE *said = fopen("/tmp/saying", "w");
+  FILE *said = begin_saying();
   fprintf(said, "asked %ld\ncounted %ld\ntwice %ld\nsemaphore %d\n", asked, number, 2 * number,
           sample_asked_semaphore);
-  fclose(said);
-  rename("/tmp/saying", "/tmp/said");
+  end_saying(said);
   pause();
 }
