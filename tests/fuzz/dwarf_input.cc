@@ -7,6 +7,7 @@
 
 #include "tests/fuzz/kernel_input.h"
 #include "tests/fuzz/script.h"
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/base/check.h"
 #include "vmm/linux/processes/dwarf_types.h"
 #include "vmm/linux/processes/elf_file_for_tests.h"
@@ -23,7 +24,7 @@ constexpr std::uint64_t kMost = 1 << 20;
 
 /// An ELF file with these sections.
 std::vector<std::byte> file_with(std::span<const std::span<const std::byte>> sections) {
-  Elf64_Ehdr header{};
+  Elf64_Ehdr header = arch::elf_header(ET_DYN);
   std::vector<std::byte> file(sizeof header);
   const auto append = [&file](std::span<const std::byte> more) {
     const std::uint64_t at = file.size();
@@ -44,11 +45,6 @@ std::vector<std::byte> file_with(std::span<const std::span<const std::byte>> sec
   last.sh_type = SHT_STRTAB;
   last.sh_offset = append(std::as_bytes(std::span(names)));
   last.sh_size = names.size();
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_type = ET_DYN;
-  header.e_machine = EM_X86_64;
   header.e_phentsize = sizeof(Elf64_Phdr);
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = static_cast<Elf64_Half>(headers.size());

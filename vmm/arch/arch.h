@@ -11,6 +11,7 @@
 //                                how Linux saves registers, what a system call is given; where
 //                                Linux maps its own image
 //   paging.h                     the page size, entries, which table is in use, the walk
+//   elf_header.h                 the header of its ELF files
 //   regs.d.in                    R_RAX and others: D's names for the indices of regs[]
 // These parts depend on instructions and devices, so it supplies them as well:
 //   disasm, guest-shim           the decoder, the stub

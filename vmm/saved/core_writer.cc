@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "vmm/arch/arch.h"
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/base/numbers.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/saved/elf_notes.h"
@@ -105,15 +106,8 @@ Bytes notes_of(const CoreContents& contents) {
 
 /// Everything before memory, which begins at the returned bytes' end, at a page.
 Bytes headers(const std::vector<GuestMemory::Extent>& ram, const Bytes& notes) {
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_CORE;
-  header.e_machine = EM_X86_64;
-  header.e_version = EV_CURRENT;
-  header.e_phoff = header.e_ehsize = sizeof header;
+  Elf64_Ehdr header = arch::elf_header(ET_CORE);
+  header.e_phoff = sizeof header;
   header.e_phentsize = sizeof(Elf64_Phdr);
   header.e_phnum = static_cast<Elf64_Half>(1 + ram.size());
   const std::uint64_t notes_at = sizeof header + header.e_phnum * sizeof(Elf64_Phdr);

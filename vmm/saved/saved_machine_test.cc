@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/saved/elf_notes.h"
 
 namespace ringside::vmm {
@@ -63,12 +64,7 @@ class CoreBuilder {
     return *this;
   }
   std::vector<std::byte> build(std::uint16_t type = ET_CORE) const {
-    Elf64_Ehdr head{};
-    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-    head.e_ident[EI_CLASS] = ELFCLASS64;
-    head.e_ident[EI_DATA] = ELFDATA2LSB;
-    head.e_type = type;
-    head.e_machine = EM_X86_64;
+    Elf64_Ehdr head = arch::elf_header(type);
     head.e_phoff = sizeof head;
     head.e_phentsize = sizeof(Elf64_Phdr);
     const std::uint64_t count = 1 + segments_.size();

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/kvm/kvm_machine.h"
 
@@ -49,16 +50,9 @@ class MiniKernel {
   explicit MiniKernel(std::span<const unsigned char> code)
       : fd_(memfd_create("mini-guest", 0)), path_("/proc/self/fd/" + std::to_string(fd_.get())) {
     constexpr std::size_t kOffset = 0x1000;
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_ident[EI_VERSION] = EV_CURRENT;
-    header.e_type = ET_EXEC;
-    header.e_machine = EM_X86_64;
-    header.e_version = EV_CURRENT;
+    Elf64_Ehdr header = arch::elf_header(ET_EXEC);
     header.e_entry = kGuestCode;
-    header.e_phoff = header.e_ehsize = sizeof header;
+    header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = 1;
     Elf64_Phdr segment{};

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/base/numbers.h"
 
 namespace ringside::guest_linux {
@@ -121,15 +122,7 @@ void write_headers(std::vector<std::byte>& image, std::span<const DwarfPart> par
   }
   Elf64_Shdr& last = add(".shstrtab", SHT_STRTAB, names);
   last.sh_size = text.size();
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_EXEC;
-  header.e_machine = EM_X86_64;
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof header;
+  Elf64_Ehdr header = arch::elf_header(ET_EXEC);
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = static_cast<Elf64_Half>(headers.size());
   header.e_shstrndx = static_cast<Elf64_Half>(headers.size() - 1);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_functions.h"
 #include "vmm/linux/processes/page_cache_fakes_for_tests.h"
@@ -105,12 +106,7 @@ class ElfFile {
     sections[5].sh_name = 15;
     sections[5].sh_type = SHT_PROGBITS;
     sections[5].sh_addr = kLinkedAt + probes_base;
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = file_type;
-    header.e_machine = EM_X86_64;
+    Elf64_Ehdr header = arch::elf_header(file_type);
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = 4;

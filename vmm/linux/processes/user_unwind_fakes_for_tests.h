@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/arch/x86_64/elf_header.h"
 #include "vmm/linux/processes/eh_frame_fakes_for_tests.h"
 #include "vmm/linux/processes/page_cache_fakes_for_tests.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
@@ -39,14 +40,7 @@ struct UnwindImage {
 
   std::vector<std::byte> file() const {
     Bytes out;
-    Elf64_Ehdr header{};
-    for (std::size_t n = 0; n < SELFMAG; ++n) {
-      header.e_ident[n] = static_cast<unsigned char>(ELFMAG[n]);
-    }
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = linked_at == 0 ? ET_DYN : ET_EXEC;
-    header.e_machine = EM_X86_64;
+    Elf64_Ehdr header = arch::elf_header(linked_at == 0 ? ET_DYN : ET_EXEC);
     header.e_phoff = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = has_index ? 4 : 3;
