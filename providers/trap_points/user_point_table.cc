@@ -2,7 +2,6 @@
 // notices.
 #include "providers/trap_points/user_point_table.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -163,18 +162,21 @@ const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode, 
 }
 
 /// As far as the guest has it in memory; else of the host's copies.
-Result<guest_linux::DwarfTypes> UserPointTable::read_types(GuestVirt inode, const FilePages& pages,
-                                                           const guest_linux::FileElf& elf,
-                                                           Servers servers) {
+Result<guest_linux::DwarfTypes> UserPointTable::read_types(GuestVirt inode, Servers servers) {
   using guest_linux::DwarfTypes;
-  std::optional<Result<DwarfTypes>> found(DwarfTypes::read({pages, elf}, DwarfTypes::kMostOfGuest));
+  const auto kernel = reader();
+  const auto pages = pages_of(kernel, inode);
+  const auto elf = pages ? guest_linux::FileElf::read(*pages) : std::nullopt;
+  if (!elf) return fail(ErrorCode::Unsupported, "the file's headers are not in memory");
+  std::optional<Result<DwarfTypes>> found(
+      DwarfTypes::read({*pages, *elf}, DwarfTypes::kMostOfGuest));
   const auto look = [&found](const guest_linux::HostFiles::Copy& copy) {
     auto of_host = DwarfTypes::read({copy.file, copy.elf}, DwarfTypes::kMostOfHost);
     if (of_host || of_host.error().code != ErrorCode::NotFound) found.emplace(std::move(of_host));
     return found->has_value();
   };
   if (!*found && host_ != nullptr && host_->any())
-    host_->visit({pages, elf, paths_[inode], servers}, look);
+    host_->visit({*pages, *elf, paths_[inode], servers}, look);
   return std::move(*found);
 }
 
@@ -182,14 +184,11 @@ Result<guest_linux::FunctionTypes> UserPointTable::types_of(
     GuestVirt inode, const guest_linux::FileFunction& function, TypeGraph& graph) {
   const std::lock_guard lock(lock_);
   File* const file = TRY(find_file(inode));
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  const auto elf = pages ? guest_linux::FileElf::read(*pages) : std::nullopt;
-  const auto address = elf ? elf->address_of(function.offset, PF_X) : std::nullopt;
-  if (!address) return fail(ErrorCode::Unsupported, "the file's headers are not in memory");
-  if (!file->types) file->types.emplace(read_types(inode, *pages, *elf, file->servers));
+  const auto address = file->functions.address_of(function.offset);
+  if (!address) return fail(ErrorCode::Unsupported, "the function is no text of the file");
+  if (!file->types) file->types.emplace(read_types(inode, file->servers));
   if (!*file->types) return tl::make_unexpected(file->types->error());
-  return (*file->types)->function_at(*address, function.name, graph);
+  return (*file->types)->function_at(address->raw(), function.name, graph);
 }
 
 std::optional<guest_linux::FilePiece> UserPointTable::piece_at(GuestVirt inode,

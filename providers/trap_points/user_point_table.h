@@ -204,8 +204,7 @@ class UserPointTable {
   std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
   vmm::PageTableReader reader() const;
   Result<File*> find_file(GuestVirt inode, Servers servers = Servers::NotAsked);
-  Result<guest_linux::DwarfTypes> read_types(GuestVirt inode, const guest_linux::FilePages& pages,
-                                             const guest_linux::FileElf& elf, Servers servers);
+  Result<guest_linux::DwarfTypes> read_types(GuestVirt inode, Servers servers);
   std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
   Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;

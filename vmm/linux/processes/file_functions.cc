@@ -123,8 +123,8 @@ const FileFunctions::Text* FileFunctions::text_at(std::uint64_t offset) const {
   return found == text_.end() ? nullptr : &*found;
 }
 
-std::optional<GuestVirt> FileFunctions::fixed_address(std::uint64_t offset) const {
-  const Text* const text = is_fixed_ ? text_at(offset) : nullptr;
+std::optional<GuestVirt> FileFunctions::address_of(std::uint64_t offset) const {
+  const Text* const text = text_at(offset);
   if (text == nullptr) return std::nullopt;
   return GuestVirt(text->address).wrapping_add(offset - text->offset);
 }

@@ -63,8 +63,12 @@ class FileFunctions {
   bool is_of_go() const { return is_of_go_; }
   /// Whether bytes of the file may be executed: in a loaded segment with PF_X.
   bool is_text(std::uint64_t offset) const { return text_at(offset) != nullptr; }
-  /// The address of a byte of its text in each process that runs it; empty: each has its own.
-  std::optional<GuestVirt> fixed_address(std::uint64_t offset) const;
+  /// The address at which a byte of its text is linked; empty: it is none.
+  std::optional<GuestVirt> address_of(std::uint64_t offset) const;
+  /// The same, if each process has it there.
+  std::optional<GuestVirt> fixed_address(std::uint64_t offset) const {
+    return is_fixed_ ? address_of(offset) : std::nullopt;
+  }
 
  private:
   struct Text {
