@@ -27,7 +27,7 @@ class PidProvider final : public ProcessProvider {
  private:
   static std::optional<std::int32_t> process_in(std::string_view provider);
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
-                    std::set<std::uint32_t>* published) override;
+                    std::set<std::uint32_t>* published, const Module* only) override;
   std::string where_searched(const Pattern& pattern, const std::vector<Module>& modules);
   std::string way_out(const Pattern& pattern, const std::vector<Module>& modules);
   void tell_missing(const Pattern& pattern, const std::vector<Module>& modules);

@@ -19,6 +19,8 @@ namespace {
 constexpr std::string_view kProgram = "a.out";
 constexpr std::size_t kMostWalked = 1 << 16, kMostModules = 1 << 14;
 
+void tell_nobody(const dif::ProbeDescription&, const std::string&) {}
+
 }  // namespace
 
 ProcessProvider::ProcessProvider(std::string_view name, const dif::ProviderAttributes& attributes,
@@ -88,10 +90,10 @@ const guest_linux::FileFunctions* ProcessProvider::functions_of(const Module& mo
 }
 
 std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(
-    std::int32_t process) const {
+    std::int32_t process, const Module* only) const {
   if (!layout_ || !file_inode_ || !mm_program_ || init_task_.raw() == 0) return std::nullopt;
   const vmm::PageTableReader reader(memory_, kernel_.table_in(memory_));
-  if (process == 0 && only_) return std::vector{*only_};
+  if (process == 0 && only != nullptr) return std::vector{*only};
   if (process == 0) return modules_of_all(reader);
   const auto found =
       guest_linux::find_process(reader, *layout_, init_task_, static_cast<std::uint64_t>(process));
@@ -116,8 +118,7 @@ std::vector<ProcessProvider::Module> ProcessProvider::modules_of_all(
 
 Result<void> ProcessProvider::provide(const dif::ProbeDescription& pattern, const Visitor& visit) {
   std::set<std::uint32_t> published;
-  TRY(look(
-      pattern, [](const dif::ProbeDescription&, const std::string&) {}, &published));
+  TRY(look(pattern, tell_nobody, &published, nullptr));
   // Each once, with the places of all files.
   for (const std::uint32_t number : published) visit({id_at(number), entries_[number].name});
   return {};
@@ -130,7 +131,7 @@ Result<void> ProcessProvider::refusals(const dif::ProbeDescription& pattern,
       [&visit](const dif::ProbeDescription& name, const std::string& why) {
         visit({name, why});
       },
-      nullptr);
+      nullptr, nullptr);
 }
 
 void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const Counts& counts,
@@ -140,7 +141,7 @@ void ProcessProvider::sum_up_missing(const dif::ProbeDescription& pattern, const
   const auto trouble = [&](const dif::ProbeDescription& name, const std::string& why) {
     if (counts(name)) probes.add_missing(name, why);
   };
-  if (!look(pattern, trouble, &published)) return;  // enabling says why
+  if (!look(pattern, trouble, &published, nullptr)) return;  // enabling says why
   for (const std::uint32_t number : published) {
     if (counts(entries_[number].name)) probes.add_there(entries_[number].name);
   }
@@ -268,13 +269,9 @@ Result<std::size_t> ProcessProvider::follow(const Module& module,
                                             std::span<const std::uint32_t> numbers) {
   std::size_t places = 0;
   std::set<std::uint32_t> published;
-  const auto ignore = [](const dif::ProbeDescription&, const std::string&) {};
   for (const std::uint32_t number : numbers) {
     const dif::ProbeDescription name = entries_[number].name;
-    only_ = module;
-    const auto looked = look(name, ignore, &published);
-    only_.reset();
-    TRY(looked);
+    TRY(look(name, tell_nobody, &published, &module));
     Entry& entry = entries_[number];
     places += entry.places.size() - entry.bound;
     TRY(bind_places({id_at(number), name}, entry));

@@ -93,11 +93,13 @@ class ProcessProvider : public Provider {
   };
 
   /// Publishes what matches, and tells of what does not. `published` is null where nobody asks for
-  /// probes, but for all that there is to tell.
+  /// probes, but for all that there is to tell. `only`: the file in which a description of all
+  /// processes is looked for; null: in all that they have mapped.
   virtual Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
-                            std::set<std::uint32_t>* published) = 0;
+                            std::set<std::uint32_t>* published, const Module* only) = 0;
   /// Empty where there is no such process; 0: of all.
-  std::optional<std::vector<Module>> modules_of(std::int32_t process) const;
+  std::optional<std::vector<Module>> modules_of(std::int32_t process,
+                                                const Module* only = nullptr) const;
   /// Probes that are published can be enabled: their places have room by now.
   Result<void> publish(const Pattern& pattern, std::vector<Entry> entries);
   Result<void> publish(const Pattern& pattern, Entry entry);
@@ -139,7 +141,6 @@ class ProcessProvider : public Provider {
   std::optional<std::uint32_t> file_inode_;
   const guest_linux::LinuxPaths paths_;
   GuestVirt init_task_;
-  std::optional<Module> only_;                    // the one that is looked at
   std::set<GuestVirt> known_;                     // files that were looked at, by inode
   std::vector<Entry> entries_;                    // by index of id
   std::map<std::string, std::uint32_t> numbers_;  // of these, by process, definition and name

@@ -71,11 +71,11 @@ bool UsdtProvider::may_match(std::string_view pattern) const {
 }
 
 Result<void> UsdtProvider::look(const dif::ProbeDescription& names, const Trouble& trouble,
-                                std::set<std::uint32_t>* published) {
+                                std::set<std::uint32_t>* published, const Module* only) {
   bool any = false, any_process = false;
   std::set<std::string> others;
   for (const auto& [provider, process] : asked_by(names.provider)) {
-    const auto modules = modules_of(process);
+    const auto modules = modules_of(process, only);
     if (!modules) continue;
     any_process = true;
     const Pattern pattern{names, process, trouble, published};

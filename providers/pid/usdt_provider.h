@@ -39,7 +39,7 @@ class UsdtProvider final : public ProcessProvider {
   };
 
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
-                    std::set<std::uint32_t>* published) override;
+                    std::set<std::uint32_t>* published, const Module* only) override;
   /// Whether there are such probes. `provider`: a pattern for the notes' own names.
   Result<bool> look_at(const Pattern& pattern, std::string_view provider, const Module& module);
   std::vector<Entry> entries_of(const Pattern& pattern, std::string_view provider,

@@ -43,10 +43,10 @@ bool StableProcessProvider::has_name(std::string_view provider) const {
 }
 
 Result<void> StableProcessProvider::look(const dif::ProbeDescription& names, const Trouble& trouble,
-                                         std::set<std::uint32_t>* published) {
+                                         std::set<std::uint32_t>* published, const Module* only) {
   const auto process = process_in(names.provider);
   if (!process) return {};
-  const auto modules = modules_of(*process);
+  const auto modules = modules_of(*process, only);
   if (!modules) {
     trouble(names, fmt::format("the guest has no process {} with memory of its own", *process));
     return {};

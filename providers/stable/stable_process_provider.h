@@ -36,7 +36,7 @@ class StableProcessProvider final : public ProcessProvider {
 
   std::optional<std::int32_t> process_in(std::string_view provider) const;
   Result<void> look(const dif::ProbeDescription& names, const Trouble& trouble,
-                    std::set<std::uint32_t>* published) override;
+                    std::set<std::uint32_t>* published, const Module* only) override;
   Result<void> look_for(const Pattern& pattern, std::size_t definition,
                         const std::vector<Module>& modules);
   Result<Row*> row_of(std::size_t definition, std::int32_t process);
