@@ -163,7 +163,6 @@
 #define SHIM_JUMP_CALL_END 7                                         /* from where the jump leads */
 #define SHIM_JUMP_ADDRESS (SHIM_JUMP_CALL_END + SHIM_JUMP_BYTES + 4) /* before the call's end */
 #define SHIM_JUMP_LIST (SHIM_JUMP_ADDRESS + 1)
-#define SHIM_USER_TABLES 0x1800 /* in user_tables of a guest that isolates them */
 #define SHIM_JUMP_ENTRY SHIM_HEADER_SIZE /* from the header */
 #define SHIM_RECORDING_JUMP_ENTRY (SHIM_JUMP_ENTRY + 8)
 
@@ -224,6 +223,7 @@
 #define SHIM_HEADER_FULL_LIST 144
 #define SHIM_HEADER_LEAST_LIST 152
 #define SHIM_HEADER_USER_TABLES 164
+#define SHIM_USER_TABLES 0x1800 /* there, where the guest isolates page tables */
 #define SHIM_HEADER_USER_POINTS 184 /* the only word that changes while the shim is there */
 #define SHIM_HEADER_SIZE 192
 #define SHIM_USER_NEXT 0
@@ -550,9 +550,9 @@ struct shim_box {
   uint64_t start_time; /* likewise; ns since boot */
   uint64_t given_up; /* the last claim that was raised and then resumed without an answer. The host
                       may have taken it before that; then it has fired */
-  uint64_t seal;     /* from the claim, as in the head but without the state, on: turned left by
-                        SHIM_SEAL_TURN bits before each word is added, of `start_time` to `regs`, then
-                        of     `segments` to `address` in the head */
+  uint64_t seal; /* from the claim, as in the head but without the state, on: turned left by
+                    SHIM_SEAL_TURN bits before each word is added, of `start_time` to `regs`, then of
+                    `segments` to `address` in the head */
   uint64_t task_line;
   uint64_t orphans; /* claims that were resumed without an answer: lost firings */
   uint64_t late;    /* claims that found `active` 0 */
@@ -571,6 +571,8 @@ static_assert(offsetof(struct shim_header, current) == SHIM_HEADER_CURRENT, "shi
 static_assert(offsetof(struct shim_header, comm) == SHIM_HEADER_COMM, "shim.S reads it");
 static_assert(offsetof(struct shim_header, pid) == SHIM_HEADER_PID, "shim.S reads it");
 static_assert(offsetof(struct shim_header, tgid) == SHIM_HEADER_TGID, "shim.S reads it");
+static_assert(offsetof(struct shim_header, user_tables) == SHIM_HEADER_USER_TABLES,
+              "shim.S reads it");
 static_assert(offsetof(struct shim_header, user_points) == SHIM_HEADER_USER_POINTS,
               "shim.S reads it");
 static_assert(offsetof(struct shim_user_point, next) == SHIM_USER_NEXT, "shim.S reads it");
@@ -632,8 +634,6 @@ static_assert(offsetof(struct shim_record, ss) == SHIM_RECORD_SS, "shim.S writes
 static_assert(offsetof(struct shim_record, regs) == SHIM_RECORD_REGS, "shim.S writes it");
 static_assert(sizeof(struct shim_record) == SHIM_RECORD_RUNS, "runs follow");
 static_assert(SHIM_RECORD_CR3 <= SHIM_RECORD_SIZE, "the least record fits");
-static_assert(offsetof(struct shim_header, user_tables) == SHIM_HEADER_USER_TABLES,
-              "shim.S reads it");
 static_assert(offsetof(struct shim_header, least_list) == SHIM_HEADER_LEAST_LIST,
               "the host finds it");
 static_assert(offsetof(struct shim_header, full_list) == SHIM_HEADER_FULL_LIST,
