@@ -1,6 +1,6 @@
 // Where arguments of a function arrive: the System V x86-64 ABI (version 1.0, section 3.2.3) with
 // the C++ ABI's classes that are passed by reference (Itanium C++ ABI, section 3.1.2.3). Rust's own
-// convention is not written down; what every version does so far is known here.
+// convention is not written down; this is what all its versions do so far.
 // Hostile input: types may be anything; walks are bounded. Used by DwarfTypes.
 #pragma once
 
