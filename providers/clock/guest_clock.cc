@@ -94,7 +94,9 @@ std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_
     const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
     if (before != 0) look.before = before;
   }
-  return in_order(time_of(look), vcpu);
+  const std::uint64_t time = in_order(time_of(look), vcpu);
+  settle();
+  return time;
 }
 
 std::uint64_t GuestClock::in_order(std::uint64_t time, std::uint32_t vcpu) {
@@ -123,15 +125,19 @@ void GuestClock::recorded_times(std::span<std::uint64_t> tscs, std::uint64_t bef
   }
 }
 
+std::uint64_t GuestClock::time_of_tsc(std::uint64_t guest_tsc) const {
+  const Line line = line_.read(lock_);
+  return time_at(line, scale_.host_ticks(guest_tsc, line.guests));
+}
+
 /// By a line that the trap says nothing new about; empty where it does.
 std::optional<std::uint64_t> GuestClock::settled_time(const Line& line, Look look) const {
   look.guest = scale_.host_ticks(look.guest_tsc, line.guests);
-  if (!is_settled(line, look)) return std::nullopt;
+  if (!says_nothing_new(line, look)) return std::nullopt;
   return time_at(line, look.guest + moved_since(line, look.guest));
 }
 
-/// Whether the look says nothing new about the line.
-bool GuestClock::is_settled(const Line& line, const Look& look) const {
+bool GuestClock::says_nothing_new(const Line& line, const Look& look) const {
   if (line.trust != Trust::Believed || line.base != line.offset) return false;
   // A stop that is under way gets longer.
   if (line.stops % 2 != 0) return false;
@@ -235,7 +241,7 @@ void GuestClock::improve(Line& line, const Look& look) {
   const std::uint64_t seen = look.shows();
   if (static_cast<std::int64_t>(seen - line.offset) > 0) {
     line.offset = seen;
-    if (std::exchange(fresh_, false)) line.base = seen;
+    if (std::exchange(fresh_, false) || !is_settled()) line.base = seen;
   }
   if (!look.before) return;
   const std::uint64_t most = look.shows_at_most();
@@ -247,7 +253,7 @@ void GuestClock::improve(Line& line, const Look& look) {
 void GuestClock::follow(Line& line, std::uint64_t host) {
   const std::uint64_t late = line.offset - line.base;
   const auto since = static_cast<std::int64_t>(host - std::exchange(followed_, host));
-  const auto far = static_cast<std::uint64_t>(believed_) / 500;  // 10 ms
+  const auto far = static_cast<std::uint64_t>(believed_) / 20;  // 250 ms
   // Two traps of one vCPU are further apart than this, however long nobody has told of the line.
   const std::uint64_t closest = rate_.hertz() / 4'000'000;  // 250 ns
   const std::uint64_t step =

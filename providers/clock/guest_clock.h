@@ -14,10 +14,15 @@
 // How the line follows the estimate. Trap times depend on the guest's TSC alone, so they do not
 // include the wait for the host. The first looks are late, and so are the first times. When the
 // estimate gets better, the line follows slowly, so that intervals stay right to a part in 500 and
-// to 250 ns. It follows at once if it is far away, or if the machine has just stood still. A trap
+// to 250 ns. It follows at once if it is 250 ms away, or if the machine has just stood still. A trap
 // that the host sees late gets the time that the line had when the trap came. So of two traps in a
 // row, the second never has the earlier time. The line never runs backwards, neither for the
 // host's own firings nor for the traps of one vCPU. Time goes on while the machine stands still.
+//
+// How it begins. The look at the first recorded trap may be as late as the whole time between two
+// looks. So the line is not settled at first: it follows the estimate at once, and who keeps
+// records asks for their times again (time_of_tsc()) when it has settled. A trap that waits
+// settles it.
 //
 // Times that are not believed. The guest may forge its TSC or set it (IA32_TSC_ADJUST, S3). A time
 // that is further from the host's than a late look explains is not believed, and the host's time
@@ -92,7 +97,9 @@ class GuestClock {
 
   /// The time of a trap. `host_tsc` is read after the trap was seen.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
-    return time_of({guest_tsc, host_tsc});
+    const std::uint64_t time = time_of({guest_tsc, host_tsc});
+    settle();
+    return time;
   }
   /// The same for a trap whose vCPU stands still until the host has seen it. The vCPU's next trap
   /// comes after that.
@@ -101,12 +108,16 @@ class GuestClock {
   /// The same for traps that waited for nobody, found by one look: each TSC of the guest's becomes
   /// its time. At the host's TSC `before` none of them had come yet.
   void recorded_times(std::span<std::uint64_t> tscs, std::uint64_t before, std::uint64_t host_tsc);
+  /// By what is known now, for a recorded trap whose time nobody was told yet.
+  std::uint64_t time_of_tsc(std::uint64_t guest_tsc) const;
+  /// From now on times are told.
+  void settle() { settled_.store(true, std::memory_order_release); }
+  bool is_settled() const { return settled_.load(std::memory_order_acquire); }
   /// The time of this vCPU's next trap, which is not before the last one that this or trap_time()
   /// has told.
   std::uint64_t in_order(std::uint64_t time, std::uint32_t vcpu);
   /// The `time` of a trap that came so many ticks of the guest's TSC after one with the time
-  /// `last`. What the host learns of the guest's clock may move the time line back: by some
-  /// milliseconds if the first looks were late. Until it has caught up, times go on at half their
+  /// `last`. What the host learns of the guest's clock may move the time line back. Until it has caught up, times go on at half their
   /// pace, so that no interval is negative and two traps do not get one time.
   std::uint64_t after(std::uint64_t last, std::uint64_t ticks, std::uint64_t time) const {
     constexpr std::uint64_t kMostAtOnce = 100'000;  // ns, however large a guest's TSC is
@@ -218,7 +229,7 @@ class GuestClock {
   static std::uint64_t moved_since(const Line& line, std::uint64_t guest);
   bool believes(const Line& line, const Look& look) const;
   bool agrees_again(std::uint64_t seen);
-  bool is_settled(const Line& line, const Look& look) const;
+  bool says_nothing_new(const Line& line, const Look& look) const;
   std::uint64_t learn(Look look);
   void begin(Line& line, const Look& look) const;
   void stand_still(Line& line, std::uint64_t ticks);
@@ -236,6 +247,7 @@ class GuestClock {
   std::vector<std::atomic<std::uint64_t>> times_;   // by vCPU: of its last trap
   Published<Line> line_;
   Published<Wall> wall_;
+  std::atomic<bool> settled_ = false;
   std::atomic<std::uint64_t> disbelieved_{0};
   mutable BriefLock lock_;       // for what follows, and to write what is published
   unsigned agreeing_ = 0;        // traps in a row that were not believed, but are like candidate_

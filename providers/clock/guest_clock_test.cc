@@ -215,8 +215,8 @@ TEST(GuestClock, ComesNearTheTruthSlowlyOrFromFarAtOnce) {
   EXPECT_EQ(last, kHost + guest);
 
   GuestClock far(TickRate(kOneSecond), {nullptr, 1, kHost});
-  far.trap_time(0, kHost + 4 * kLate, 0);
-  EXPECT_EQ(far.trap_time(5 * kLate, kHost + 5 * kLate, 0), kHost + 5 * kLate);
+  far.trap_time(0, kHost + 60 * kLate, 0);
+  EXPECT_EQ(far.trap_time(61 * kLate, kHost + 61 * kLate, 0), kHost + 61 * kLate);
 }
 
 TEST(GuestClock, ALateLookDoesNotPutATrapBeforeTheOneBefore) {
@@ -248,12 +248,12 @@ TEST(GuestClock, ATrapThatWaitedIsNotBeforeTheOneBeforeWhateverOthersHaveShownMe
 
 TEST(GuestClock, OneVcpusTimesNeverRunBackwards) {
   GuestClock clock(TickRate(kOneSecond), {nullptr, 2, kHost});
-  clock.trap_time(0, kHost + 30'000'000, 0);
-  const std::uint64_t before = clock.trap_time(30'000'000, kHost + 30'000'001, 1);
+  clock.trap_time(0, kHost + 300'000'000, 0);
+  const std::uint64_t before = clock.trap_time(300'000'000, kHost + 300'000'001, 1);
 
-  clock.trap_time(30'001'000, kHost + 30'001'000, 0);  // from far, at once
+  clock.trap_time(300'001'000, kHost + 300'001'000, 0);  // from far, at once
 
-  EXPECT_GE(clock.trap_time(30'000'500, kHost + 30'002'000, 1), before);
+  EXPECT_GE(clock.trap_time(300'000'500, kHost + 300'002'000, 1), before);
 }
 
 TEST(GuestClock, InOrderPutsNoTimeBeforeTheLastOfItsVcpu) {
@@ -313,6 +313,20 @@ TEST(GuestClock, RecordedTrapsOfOneLookHaveTheTimesThatTheyHaveOneByOne) {
   EXPECT_EQ(std::vector(tscs.begin(), tscs.end()), expected);
   EXPECT_EQ(together.disbelieved(), alone.disbelieved());
   EXPECT_EQ(together.accuracy()->offset, alone.accuracy()->offset);
+}
+
+TEST(GuestClock, UntilItHasSettledItFollowsTheBestLookAtOnce) {
+  GuestClock clock(TickRate(kOneSecond), {nullptr, 1, kHost});
+  recorded_time(clock, 1'000, kHost, kHost + 90'000'000);
+  EXPECT_FALSE(clock.is_settled());
+
+  recorded_time(clock, 10'000'000, kHost + 9'000'000, kHost + 10'000'700);
+  clock.settle();
+
+  EXPECT_EQ(clock.time_of_tsc(1'000), kHost + 1'700);
+  recorded_time(clock, 20'000'000, kHost + 19'000'000, kHost + 20'000'000);
+  EXPECT_NEAR(static_cast<double>(clock.time_of_tsc(20'000'000) - kHost), 20'000'700, 251)
+      << "and slowly from then on";
 }
 
 TEST(GuestClock, ARecordedTrapIsBelievedHoweverLongItWaited) {

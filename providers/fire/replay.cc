@@ -103,6 +103,31 @@ void Replay::find_held(std::uint64_t now) {
   moment_ = clock_.at(now);
 }
 
+/// Whether more looks are to tell of the guest's clock before anything fires. `most`: as of fetch().
+bool Replay::is_settling(std::uint64_t now, std::size_t most) {
+  if (clock_.is_settled()) return false;
+  if (first_found_ == 0 && next().queue != nullptr) first_found_ = now;
+  return first_found_ == 0 || (clock_.rate().nanoseconds(now - first_found_) < kSettling &&
+                               most < rings_.capacity() / 2);
+}
+
+/// The records that were kept get the times that are known by now.
+void Replay::settle() {
+  clock_.settle();
+  for (Queue& queue : queues_) {
+    std::uint64_t last_time = 0, last_tsc = 0;
+    for (std::size_t n = 0; n < queue.count; ++n) {
+      const std::size_t place = (queue.first + n) % queue.traps.size();
+      const std::uint64_t tsc = queue.traps[place].tsc;
+      // The line has only moved back. A forged TSC keeps the time that it was given instead.
+      const std::uint64_t time = std::min(queue.times[place], clock_.time_of_tsc(tsc));
+      last_time = queue.times[place] = clock_.after(last_time, tsc - last_tsc, time);
+      last_tsc = tsc;
+    }
+    queue.last_time = last_time;
+  }
+}
+
 /// Whether no earlier trap can come any more.
 bool Replay::is_certain(const Recorded& recorded) const {
   return recorded.time <= horizon_ && std::ranges::all_of(held_, [&](const Held& held) {
@@ -151,6 +176,7 @@ Replay::Turn Replay::next() {
 
 template <class Wanted>
 void Replay::fire_while(Wanted wanted) {
+  if (!clock_.is_settled() && next().queue != nullptr) settle();
   for (Turn turn = next(); turn.queue != nullptr; turn = next()) {
     do {
       look_at_time();
@@ -181,6 +207,8 @@ double Replay::pass() {
   // A trap that waits has come before the look, and will fire with the time when it came.
   if (!anybody_waits) nobody_waited_ = now;
   if (anybody_waits) held_.push_back({0, clock_.moment(nobody_waited_)});
+  const double full = static_cast<double>(most) / static_cast<double>(rings_.capacity());
+  if (is_settling(now, most)) return full;
   // Some fire in any case, however slow the host is.
   const std::uint64_t begun = host_tsc();
   std::size_t fired = 0;
@@ -188,7 +216,7 @@ double Replay::pass() {
     return is_certain(recorded) &&
            (fired++ < kAtOnce || clock_.rate().nanoseconds(now_ - begun) < kPass);
   });
-  return static_cast<double>(most) / static_cast<double>(rings_.capacity());
+  return full;
 }
 
 /// Under the lock: those that are wanted, which are all before `time`. A CPU that stands still in

@@ -10,7 +10,8 @@
 // may take long, so the shim's heart beats meanwhile.
 //
 // Times are compared by what is known of the guest's clock now (GuestClock). Records have theirs
-// from when they were copied, which is never too early.
+// from when they were copied, which is never too early. The first records are kept for kSettling,
+// so that several looks tell how the guest's clock goes: intervals between them are then right.
 //
 // Used by the fire loop, and in the dispatcher's stead by what serves traps that wait.
 // Threads: any, one at a time; the others wait.
@@ -34,6 +35,7 @@ namespace ringside::providers {
 class Replay final : public vmm::TrapSink {
  public:
   static constexpr std::uint64_t kLongestRecord = 100'000'000;  // ns
+  static constexpr std::uint64_t kSettling = 50'000'000;        // ns
 
   /// All must outlive it. `shim`: whose rings they are.
   Replay(vmm::Mailboxes& shim, vmm::RecordRings& rings, TrapDispatcher& dispatcher,
@@ -112,6 +114,8 @@ class Replay final : public vmm::TrapSink {
   void note_drops(std::uint64_t looked);
   void take(std::size_t ring, std::uint64_t looked);
   void find_held(std::uint64_t now);
+  bool is_settling(std::uint64_t now, std::size_t most);
+  void settle();
   bool is_certain(const Recorded& recorded) const;
   bool is_all_fetched() const;
   bool is_fetched(const Recorded& recorded) const;
@@ -131,6 +135,7 @@ class Replay final : public vmm::TrapSink {
   // Of the last look.
   std::uint64_t horizon_ = 0;  // no trap that comes later is before this time, but in those:
   std::vector<Held> held_;
+  std::uint64_t first_found_ = 0;    // the host's TSC when a record was first found; 0: none was
   std::uint64_t nobody_waited_ = 0;  // the host's TSC when it was last seen that no trap waits
   std::uint64_t fired_ = 0;          // the TSC of the last one that fired
   std::uint64_t beat_ = 0;           // the host's TSC at the last heartbeat of ours

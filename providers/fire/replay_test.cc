@@ -424,6 +424,50 @@ TEST(Replay, ACpusTimesNeverRunBackwards) {
   expect_in_order(guest.sink);
 }
 
+/// A program naps for 10 ms between its first two traps, and the host first looks 40 ms late.
+TEST(Replay, TheFirstIntervalsAreRightHoweverLateTheFirstLookIs) {
+  RecordingGuest guest(kGigahertz, vmm::Reach::Mapped, {}, nullptr, Knows::Nothing);
+  const std::uint64_t begun = host_tsc() - 40'000'000;
+  guest.record(0, 0, begun);
+  (void)guest.replay.pass();
+  EXPECT_TRUE(guest.sink.seen.empty()) << "one look says little";
+  guest.record(0, 1, begun + 10'000'000);
+  (void)guest.replay.pass();
+  const std::uint64_t last = guest.record(2, 2);
+  ASSERT_TRUE(guest.pass_until_fired(3));
+
+  ASSERT_EQ(guest.sink.ids(), up_to(3));
+  EXPECT_EQ(guest.sink.seen[1].record.timestamp - guest.sink.seen[0].record.timestamp, 10'000'000u);
+  EXPECT_EQ(guest.sink.seen[2].record.timestamp - guest.sink.seen[0].record.timestamp,
+            last - begun);
+}
+
+TEST(Replay, ARingThatFillsUpWaitsForNoMoreLooksAndTheEndForNone) {
+  for (const bool is_full : {false, true}) {
+    RecordingGuest guest(kGigahertz / 1000, vmm::Reach::Mapped, {}, nullptr, Knows::Nothing);
+    const std::uint64_t count = is_full ? guest.capacity() / 2 : 1;
+    for (std::uint64_t n = 0; n < count; ++n) guest.record(0, n);
+    if (is_full) {
+      ASSERT_TRUE(guest.pass_until_fired(count));
+    } else {
+      (void)guest.replay.pass();
+      EXPECT_TRUE(guest.sink.seen.empty());
+      guest.replay.drain();
+    }
+    EXPECT_EQ(guest.sink.ids(), up_to(count));
+  }
+}
+
+TEST(Replay, AForgedTscDoesNotHoldTheFirstRecordsBack) {
+  RecordingGuest guest(kGigahertz, vmm::Reach::Mapped, {}, nullptr, Knows::Nothing);
+  guest.record(0, 0);
+  (void)guest.replay.pass();
+  guest.record(0, 1, INT64_MAX);
+  guest.record(2, 2);
+
+  EXPECT_TRUE(guest.pass_until_fired(3));
+}
+
 /// The look at the first one is late, so it gets too late a time, and the next ones show that.
 TEST(Replay, TimesOfAllCpusAreInOrderWhateverTheHostLearnsOfTheClock) {
   RecordingGuest guest;
