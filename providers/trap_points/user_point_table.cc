@@ -161,23 +161,12 @@ const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode, 
   return file ? &(*file)->functions : nullptr;
 }
 
-/// As far as the guest has it in memory; else of the host's copies.
 Result<guest_linux::DwarfTypes> UserPointTable::read_types(GuestVirt inode, Servers servers) {
-  using guest_linux::DwarfTypes;
   const auto kernel = reader();
   const auto pages = pages_of(kernel, inode);
   const auto elf = pages ? guest_linux::FileElf::read(*pages) : std::nullopt;
   if (!elf) return fail(ErrorCode::Unsupported, "the file's headers are not in memory");
-  std::optional<Result<DwarfTypes>> found(
-      DwarfTypes::read({*pages, *elf}, DwarfTypes::kMostOfGuest));
-  const auto look = [&found](const guest_linux::HostFiles::Copy& copy) {
-    auto of_host = DwarfTypes::read({copy.file, copy.elf}, DwarfTypes::kMostOfHost);
-    if (of_host || of_host.error().code != ErrorCode::NotFound) found.emplace(std::move(of_host));
-    return found->has_value();
-  };
-  if (!*found && host_ != nullptr && host_->any())
-    host_->visit({*pages, *elf, paths_[inode], servers}, look);
-  return std::move(*found);
+  return guest_linux::DwarfTypes::find({*pages, *elf, paths_[inode], servers}, host_);
 }
 
 Result<guest_linux::FunctionTypes> UserPointTable::types_of(

@@ -72,9 +72,9 @@ class Case(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         self.assertEqual(counts(outcome.stdout), said)
 
-    def refused(self, program):
+    def refused(self, program, options=()):
         """The line that says why, before the one that shows where."""
-        outcome = self.machine.run(program, ["-q"])
+        outcome = self.machine.run(program, ["-q", *options])
         self.assertEqual((outcome.status, outcome.stdout), (1, ""), outcome)
         return outcome.stderr.splitlines()[0]
 

@@ -1,8 +1,13 @@
 """Arguments with types in a guest's processes: by the DWARF of the program, and by D's word userland."""
 
+import pathlib
+import re
+import subprocess
+import tempfile
 import unittest
 
 from made_images import dynamic_program
+from test_host_files import root_with
 from test_usdt import Static
 
 CALLS = 300
@@ -82,6 +87,36 @@ class Typed(Static):
 
 class TypedOfOld(Typed):
     IMAGE, CPUS = "debian-6.1", 1
+
+
+class SharedTypes(Static):
+    """A stripped program whose types are in a file that it shares with another one (dwz -m)."""
+
+    PROGRAM = "typed"
+    SHARED = "usr/lib/debug/.dwz/typed.debug"
+
+    def compiled(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-dwz-")))
+        whole, other, shared, made = (folder / name for name in ("typed", "other", "shared", "made"))
+        whole.write_bytes(dynamic_program("typed.c", "-g", "-static"))
+        other.write_bytes(dynamic_program("typed.c", "-g", "-static", "-O1"))
+        subprocess.run(["dwz", "-m", shared, "-M", f"/{self.SHARED}", whole, other], check=True)
+        notes = subprocess.run(["readelf", "-n", whole], check=True, capture_output=True, text=True).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+        subprocess.run(["objcopy", "--only-keep-debug", whole, made], check=True)
+        own = {f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug": made.read_bytes()}
+        self.alone = root_with(folder / "alone", own)
+        self.both = root_with(folder / "both", own | {self.SHARED: shared.read_bytes()})
+        subprocess.run(["strip", "-o", made, whole], check=True)
+        return made.read_bytes()
+
+    def test_members_by_types_of_the_other_file(self):
+        pid = self.begin_program(CALLS)
+        program = f"pid{pid}:a.out:handle:entry {{ @[args[0]->id, stringof(args[0]->path)] = count(); }}"
+        self.assertIn("the type of parameter 0 is not known", self.refused(program, ["--sysroot", self.alone]))
+        outcome, said = self.traced(program, ["--sysroot", self.both])
+        self.assertEqual((outcome.status, outcome.stderr, said), (0, "", {"handled": CALLS}), outcome)
+        self.assertEqual(outcome.stdout.split(), ["41", "/index.html", str(CALLS)])
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ Result<DwarfImage> DwarfImage::build(const FileBytes& file, const FileElf& elf,
   return fail(ErrorCode::Invalid, fmt::format("libdw: {}", dwarf_errmsg(-1)));
 }
 
-std::optional<std::string> alternative_build_id(const FileBytes& file, const FileElf& elf) {
+std::optional<SharedTypesLink> shared_types_link(const FileBytes& file, const FileElf& elf) {
   const Elf64_Shdr* const link = elf.section(".gnu_debugaltlink");
   if (link == nullptr || link->sh_size > kMostAltLink) return std::nullopt;
   const auto bytes = read_all<char>(file, link->sh_offset, link->sh_size);
@@ -174,7 +174,7 @@ std::optional<std::string> alternative_build_id(const FileBytes& file, const Fil
   if (bytes.size() != link->sh_size || name == text.npos || name + 1 == text.size()) {
     return std::nullopt;
   }
-  return std::string(text.substr(name + 1));
+  return SharedTypesLink{std::string(text.substr(0, name)), std::string(text.substr(name + 1))};
 }
 
 }  // namespace ringside::guest_linux

@@ -43,8 +43,12 @@ class DwarfImage {
   std::uint64_t unit_bytes_ = 0;
 };
 
-/// The build id of the file with which this one shares types (dwz; section .gnu_debugaltlink).
-/// Empty: there is none, or it is not in memory.
-std::optional<std::string> alternative_build_id(const FileBytes& file, const FileElf& elf);
+/// The file with which another one shares types (dwz).
+struct SharedTypesLink {
+  std::string path;  // of the machine for which it was made; may begin at the other one's folder
+  std::string build_id;
+};
+/// By the section .gnu_debugaltlink. Empty: there is none, or it is not in memory.
+std::optional<SharedTypesLink> shared_types_link(const FileBytes& file, const FileElf& elf);
 
 }  // namespace ringside::guest_linux

@@ -313,13 +313,35 @@ DwarfTypes::DwarfTypes(DwarfTypes&&) noexcept = default;
 DwarfTypes& DwarfTypes::operator=(DwarfTypes&&) noexcept = default;
 DwarfTypes::~DwarfTypes() = default;
 
-Result<DwarfTypes> DwarfTypes::read(const File& file, std::uint64_t most, const File* alternative) {
+Result<DwarfTypes> DwarfTypes::read(const File& file, std::uint64_t most, const File* shared) {
   DwarfImage image = TRY(DwarfImage::build(file.bytes, file.elf, most));
   std::optional<DwarfImage> second;
-  if (alternative != nullptr) {
-    second = TRY(DwarfImage::build(alternative->bytes, alternative->elf, most));
-  }
+  if (shared != nullptr) second = TRY(DwarfImage::build(shared->bytes, shared->elf, most));
   return DwarfTypes(std::make_unique<Search>(std::move(image), std::move(second)));
+}
+
+Result<DwarfTypes> DwarfTypes::find(const HostFiles::Wanted& wanted, HostFiles* host) {
+  Result<DwarfTypes> found = read({wanted.file, wanted.elf}, kMostOfGuest);
+  if (found || host == nullptr) return found;
+  host->visit(wanted, [&](const HostFiles::Copy& copy) {
+    const File file{copy.file, copy.elf};
+    std::optional<Result<DwarfTypes>> types;
+    if (const auto link = shared_types_link(copy.file, copy.elf)) {
+      const auto searched = host->visit(*link, wanted.servers, [&](const HostFiles::Copy& shared) {
+        const File other{shared.file, shared.elf};
+        types.emplace(read(file, kMostOfHost, &other));
+        return types->has_value();
+      });
+      if (!types) {
+        host->note_search(printable(link->path), "types of " + copy.file.name() +
+                                                     " that it shares are not known" + searched);
+      }
+    }
+    if (!types) types.emplace(read(file, kMostOfHost));
+    if (*types || types->error().code != ErrorCode::NotFound) found = std::move(*types);
+    return found.has_value();
+  });
+  return found;
 }
 
 Result<FunctionTypes> DwarfTypes::function_at(std::uint64_t address, std::string_view symbol,

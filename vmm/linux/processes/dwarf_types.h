@@ -16,6 +16,7 @@
 #include "vmm/base/result.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_elf.h"
+#include "vmm/linux/processes/host_files.h"
 
 namespace ringside::guest_linux {
 
@@ -42,11 +43,14 @@ class DwarfTypes {
     const FileBytes& bytes;
     const FileElf& elf;
   };
-  /// `alternative`: the file with which it shares types, by alternative_build_id(); null: types
-  /// there are void. The files are needed during the call only. NotFound: it has no DWARF, or
+  /// `shared`: the file with which it shares types, by shared_types_link(); null: types there are
+  /// void. The files are needed during the call only. NotFound: it has no DWARF, or
   /// not all of it is in memory. Limit: it has more than `most` bytes. Invalid: it is damaged.
   static Result<DwarfTypes> read(const File& file, std::uint64_t most,
-                                 const File* alternative = nullptr);
+                                 const File* shared = nullptr);
+  /// Of a file of the guest: as far as the guest has its DWARF in memory, else of the host's
+  /// copies. `host`: null for none. Errors: those of read().
+  static Result<DwarfTypes> find(const HostFiles::Wanted& wanted, HostFiles* host);
   DwarfTypes(DwarfTypes&&) noexcept;
   DwarfTypes& operator=(DwarfTypes&&) noexcept;
   ~DwarfTypes();

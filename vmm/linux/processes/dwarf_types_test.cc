@@ -298,8 +298,11 @@ TEST(DwarfTypes, TellsWhichFileHasTheTypesThatAreShared) {
   const fakes::MemoryFile file(bytes_of_sample("libdwarf_sample_c5.so"));
   const fakes::MemoryFile other(bytes_of_sample("libdwarf_sample_cc5.so"));
 
-  EXPECT_EQ(alternative_build_id(file, *FileElf::read(file)), std::string("a build id\0", 11));
-  EXPECT_FALSE(alternative_build_id(other, *FileElf::read(other)));
+  const auto link = shared_types_link(file, *FileElf::read(file));
+  ASSERT_TRUE(link);
+  EXPECT_EQ(link->build_id, std::string("a build id\0", 11));
+  EXPECT_FALSE(link->path.empty());
+  EXPECT_FALSE(shared_types_link(other, *FileElf::read(other)));
 }
 
 TEST(DwarfTypes, AFileWithSharedTypesIsNoProgram) {

@@ -42,8 +42,8 @@ std::string debug_path(std::string_view build_id) {
   return std::string(kDebugFolder) + text.insert(2, "/") + ".debug";
 }
 
-std::string build_text(const FileElf& elf) {
-  return elf.build_id().empty() ? "no build id" : "build id " + hex(elf.build_id());
+std::string build_text(std::string_view build_id) {
+  return build_id.empty() ? "no build id" : "build id " + hex(build_id);
 }
 
 bool has_same_first_page(const FileBytes& one, const FileBytes& other) {
@@ -115,28 +115,39 @@ std::string HostFiles::visit(const Wanted& wanted, const Visitor& visitor) {
   constexpr std::string_view kDeleted = " (deleted)";  // as paths of unlinked files end
   std::string_view path = wanted.path;
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return look({path, wanted.elf.build_id(), wanted.servers, &wanted}, visitor);
+}
+
+std::string HostFiles::visit(const SharedTypesLink& link, Servers servers, const Visitor& visitor) {
+  const bool is_whole = link.path.starts_with('/');
+  return look({is_whole ? link.path : std::string_view(), link.build_id, servers, nullptr},
+              visitor);
+}
+
+std::string HostFiles::look(const Sought& sought, const Visitor& visitor) {
   std::string report;
   for (const Root& root : roots_) {
-    if (!path.empty() && take(open_in(root, path), wanted, visitor, report)) return report;
-    const std::string& build_id = wanted.elf.build_id();
-    if (build_id.empty()) continue;
-    if (take(open_in(root, debug_path(build_id)), wanted, visitor, report)) return report;
+    if (!sought.path.empty() && take(open_in(root, sought.path), sought, visitor, report)) {
+      return report;
+    }
+    if (sought.build_id.empty()) continue;
+    if (take(open_in(root, debug_path(sought.build_id)), sought, visitor, report)) return report;
   }
-  const bool asks = wanted.servers == Servers::Asked && servers_ && !wanted.elf.build_id().empty();
-  if (asks) take(ask_servers(wanted), wanted, visitor, report);
+  const bool asks = sought.servers == Servers::Asked && servers_ && !sought.build_id.empty();
+  if (asks) take(ask_servers(sought), sought, visitor, report);
   return report;
 }
 
-Result<HostFile> HostFiles::ask_servers(const Wanted& wanted) {
-  const std::string& build_id = wanted.elf.build_id();
+Result<HostFile> HostFiles::ask_servers(const Sought& sought) {
+  const std::string build_id(sought.build_id);
   const std::string name = "debuginfod's file of build id " + hex(build_id);
   const auto missing =
       fail(ErrorCode::NotFound, "debuginfod has none of build id " + hex(build_id));
   if (missing_.contains(build_id)) return missing;
-  const std::size_t last = wanted.path.rfind('/') + 1;  // 0: there is none
+  const std::size_t last = sought.path.rfind('/') + 1;  // 0: there is none
   options_.show(fmt::format(
       "asking debuginfod for symbols of {}",
-      wanted.path.empty() ? "build id " + hex(build_id) : printable(wanted.path.substr(last))));
+      sought.path.empty() ? "build id " + hex(build_id) : printable(sought.path.substr(last))));
   auto file = servers_->find(build_id);
   options_.show("");
   if (!file && file.error().code == ErrorCode::NotFound) {
@@ -155,30 +166,36 @@ Result<HostFile> HostFiles::ask_servers(const Wanted& wanted) {
   return HostFile(std::move(*file), static_cast<std::uint64_t>(about.st_size), name);
 }
 
-bool HostFiles::take(Result<HostFile> file, const Wanted& wanted, const Visitor& visitor,
+bool HostFiles::take(Result<HostFile> file, const Sought& sought, const Visitor& visitor,
                      std::string& report) {
   const auto leave = [&report](const std::string& why) {
     report += "; " + why;
     return false;
   };
   if (!file) return leave(file.error().message);
-  const auto elf = FileElf::read(*file);
-  if (!elf) return leave(file->name() + " is no program or library for x86-64");
-  if (wanted.elf.hides_build_id()) {
+  const Wanted* const guests = sought.in_guest;
+  const auto elf = guests != nullptr ? FileElf::read(*file) : FileElf::read_shared_types(*file);
+  if (!elf) {
+    return leave(file->name() + (guests != nullptr ? " is no program or library for x86-64"
+                                                   : " has no types that others share"));
+  }
+  if (guests != nullptr && guests->elf.hides_build_id()) {
     return leave(
         fmt::format("{} is not used, because the file's build id is not in the guest's "
                     "memory",
                     file->name()));
   }
-  const bool is_same = wanted.elf.build_id().empty()
-                           ? elf->build_id().empty() && has_same_first_page(*file, wanted.file)
-                           : elf->build_id() == wanted.elf.build_id();
+  const bool is_same = sought.build_id.empty() ? elf->build_id().empty() && guests != nullptr &&
+                                                     has_same_first_page(*file, guests->file)
+                                               : elf->build_id() == sought.build_id;
   if (is_same) return visitor({*file, *elf});
   const std::string why =
-      wanted.elf.build_id().empty() && elf->build_id().empty()
+      sought.build_id.empty() && elf->build_id().empty()
           ? file->name() + " is another version: its size or its first page differs"
-          : fmt::format("{} is another version: it has {}, and the guest's file {}", file->name(),
-                        build_text(*elf), build_text(wanted.elf));
+          : fmt::format("{} is another version: it has {}, and {} {}", file->name(),
+                        build_text(elf->build_id()),
+                        guests != nullptr ? "the guest's file" : "the link to it",
+                        build_text(sought.build_id));
   notice(why + ": it is not used");
   return leave(why);
 }

@@ -3,6 +3,7 @@
 // looked for in folders of the user's (--sysroot DIR), as
 //   DIR/usr/bin/x                                   by the file's path in the guest
 //   DIR/usr/lib/debug/.build-id/ab/cdef01.debug     by its build id
+//   DIR/usr/lib/debug/.dwz/x.debug                  by the link of a file that shares its types
 // and then, by the build id, on servers that the user has named (debuginfod.h).
 // A path of the guest's is the guest's choice, and links in DIR may be anybody's: nothing outside
 // of DIR is opened (openat2(2), RESOLVE_IN_ROOT, Linux 5.6), and nothing but regular files. Only
@@ -26,6 +27,7 @@
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 #include "vmm/linux/processes/debuginfod.h"
+#include "vmm/linux/processes/dwarf_image.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/processes/file_elf.h"
 #include "vmm/linux/processes/host_unwind_tables.h"
@@ -85,6 +87,9 @@ class HostFiles {
   /// and why, for a report: "; /srv/root has no usr/bin/x". Good until it returns: what a visitor
   /// gets.
   std::string visit(const Wanted& wanted, const Visitor& visitor);
+  /// The same for the file with which a copy shares its types. A link's path that begins at the
+  /// copy's folder is not followed: build ids lead there, too.
+  std::string visit(const SharedTypesLink& link, Servers servers, const Visitor& visitor);
 
   /// For walks of stacks, which cannot wait for a file.
   HostUnwindTables& unwind_tables() { return unwind_tables_; }
@@ -102,8 +107,15 @@ class HostFiles {
   explicit HostFiles(Options options) : options_(std::move(options)) {}
   /// The error's message says why there is none.
   static Result<HostFile> open_in(const Root& root, std::string_view path);
-  Result<HostFile> ask_servers(const Wanted& wanted);
-  bool take(Result<HostFile> file, const Wanted& wanted, const Visitor& visitor,
+  /// A file that is looked for, as the guest names it.
+  struct Sought {
+    std::string_view path, build_id;  // empty: not known
+    Servers servers;
+    const Wanted* in_guest;  // null: the guest has no such file
+  };
+  std::string look(const Sought& sought, const Visitor& visitor);
+  Result<HostFile> ask_servers(const Sought& sought);
+  bool take(Result<HostFile> file, const Sought& sought, const Visitor& visitor,
             std::string& report);
   void notice(std::string text);
 

@@ -160,6 +160,27 @@ TEST_F(HostFilesIn, WithABuildIdThatIsNotInMemoryNoneIsTaken) {
       << found.searched();
 }
 
+TEST_F(HostFilesIn, HaveTheFileWithWhichACopySharesItsTypes) {
+  ElfFile shared = program(kBuild);
+  shared.file_type = ET_REL;
+  const auto seen = [this](const SharedTypesLink& link) {
+    std::string name;
+    const std::string report =
+        files().visit(link, HostFiles::Servers::NotAsked, [&](const HostFiles::Copy& copy) {
+          name = copy.file.name();
+          return true;
+        });
+    return name.empty() ? report : name;
+  };
+  const auto place = put("usr/lib/debug/.dwz/x.debug", shared.encode());
+  EXPECT_EQ(seen({"/usr/lib/debug/.dwz/x.debug", kBuild}), place.string());
+  EXPECT_NE(seen({"/usr/lib/debug/.dwz/x.debug", kOtherBuild}).find("another version"),
+            std::string::npos);
+  EXPECT_NE(seen({"../x.debug", kBuild}).find("has no usr/lib/debug/.build-id"), std::string::npos);
+  const auto by_id = put("usr/lib/debug/.build-id/ab/cdef0123.debug", shared.encode());
+  EXPECT_EQ(seen({"../x.debug", kBuild}), by_id.string());
+}
+
 TEST_F(HostFilesIn, LinksLeadToNothingOutsideOfTheFolder) {
   const auto outside = folder_ / "outside";
   const auto inside = put("opt/x-1.0", program(kBuild, 7).encode());
