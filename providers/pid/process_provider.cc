@@ -33,6 +33,7 @@ ProcessProvider::ProcessProvider(std::string_view name, const dif::ProviderAttri
       points_(points),
       layout_(guest_linux::ProcessLayout::from(kernel.types())),
       mm_program_(guest_linux::offset_of(kernel.types(), "mm_struct", {"exe_file"})),
+      mm_text_(guest_linux::offset_of(kernel.types(), "mm_struct", {"start_code"})),
       file_inode_(guest_linux::offset_of(kernel.types(), "file", {"f_inode"})),
       paths_(kernel.types()),
       init_task_(first_task(kernel)) {}
@@ -53,22 +54,32 @@ UserPointTable::Servers ProcessProvider::Pattern::servers() const {
   return names_one ? Servers::Asked : Servers::NotAsked;
 }
 
+GuestVirt ProcessProvider::inode_of(const GuestReader& reader, GuestVirt file) const {
+  return GuestVirt(guest_linux::load_field<std::uint64_t>(reader, file, *file_inode_).value_or(0));
+}
+
+/// Of its program. On overlayfs a process maps another file than the one that was executed: that
+/// of the lower file system.
+GuestVirt ProcessProvider::program_of(const GuestReader& reader, GuestVirt mm) const {
+  const auto begin = guest_linux::load_field<std::uint64_t>(reader, mm, *mm_text_);
+  const auto text =
+      guest_linux::find_file_mapping(reader, *layout_, mm, GuestVirt(begin.value_or(0)));
+  if (text && text->file.raw() != 0) return inode_of(reader, text->file);
+  const auto program = guest_linux::load_field<std::uint64_t>(reader, mm, *mm_program_);
+  return program ? inode_of(reader, GuestVirt(*program)) : GuestVirt(0);
+}
+
 /// Files that are no ELF files of programs or libraries have no functions.
 void ProcessProvider::add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const {
-  const auto inode_of = [&](GuestVirt file) {
-    return GuestVirt(
-        guest_linux::load_field<std::uint64_t>(reader, file, *file_inode_).value_or(0));
-  };
-  const auto program = guest_linux::load_field<std::uint64_t>(reader, mm, *mm_program_);
-  const GuestVirt programs = program ? inode_of(GuestVirt(*program)) : GuestVirt(0);
+  const GuestVirt program = program_of(reader, mm);
   for (const auto& mapping : guest_linux::list_file_mappings(reader, *layout_, mm)) {
     if (mapping.file.raw() == 0) continue;  // the vdso is of no file
     if (modules.all.size() == kMostModules || !modules.files.insert(mapping.file).second) continue;
-    const GuestVirt inode = inode_of(mapping.file);
+    const GuestVirt inode = inode_of(reader, mapping.file);
     if (inode.raw() == 0 || !modules.inodes.insert(inode).second) continue;
     const std::string name = guest_linux::file_name(reader, *layout_, mapping.file);
     if (name.empty()) continue;
-    modules.all.push_back({name, inode, inode == programs});
+    modules.all.push_back({name, inode, inode == program});
     name_file(reader, mapping.file, inode);
   }
 }
@@ -91,7 +102,8 @@ const guest_linux::FileFunctions* ProcessProvider::functions_of(const Module& mo
 
 std::optional<std::vector<ProcessProvider::Module>> ProcessProvider::modules_of(
     std::int32_t process, const Module* only) const {
-  if (!layout_ || !file_inode_ || !mm_program_ || init_task_.raw() == 0) return std::nullopt;
+  if (!layout_ || !file_inode_ || !mm_program_ || !mm_text_ || init_task_.raw() == 0)
+    return std::nullopt;
   const vmm::PageTableReader reader(memory_, kernel_.table_in(memory_));
   if (process == 0 && only != nullptr) return std::vector{*only};
   if (process == 0) return modules_of_all(reader);
@@ -108,8 +120,8 @@ std::vector<ProcessProvider::Module> ProcessProvider::modules_of_all(
   Modules modules;
   (void)guest_linux::walk_processes(
       reader, layout_->task_tasks, init_task_, kMostWalked, [&](GuestVirt task) {
-        const auto mm = guest_linux::load_field<std::uint64_t>(reader, task, layout_->task_mm);
-        if (mm && *mm != 0) add_modules(reader, GuestVirt(*mm), modules);
+        const auto mm = guest_linux::memory_of_process(reader, *layout_, task);
+        if (mm) add_modules(reader, *mm, modules);
         return end_order() == EndOrder::None;
       });
   for (Module& each : modules.all) each.is_program = false;

@@ -122,6 +122,8 @@ class ProcessProvider : public Provider {
     std::vector<Module> all{};
     std::set<GuestVirt> files{}, inodes{};
   };
+  GuestVirt inode_of(const GuestReader& reader, GuestVirt file) const;
+  GuestVirt program_of(const GuestReader& reader, GuestVirt mm) const;
   void add_modules(const GuestReader& reader, GuestVirt mm, Modules& modules) const;
   void name_file(const GuestReader& reader, GuestVirt file, GuestVirt inode) const;
   std::vector<Module> modules_of_all(const GuestReader& reader) const;
@@ -138,6 +140,7 @@ class ProcessProvider : public Provider {
   ProbePoints& points_;
   std::optional<guest_linux::ProcessLayout> layout_;
   std::optional<std::uint32_t> mm_program_;  // mm_struct.exe_file
+  std::optional<std::uint32_t> mm_text_;     // mm_struct.start_code
   std::optional<std::uint32_t> file_inode_;
   const guest_linux::LinuxPaths paths_;
   GuestVirt init_task_;

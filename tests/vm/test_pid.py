@@ -374,5 +374,10 @@ class IsolatedOfOld(Isolated):
     IMAGE, CPUS = "debian-6.1", 1
 
 
+class FourLevels(Counts):
+    """A guest of many CPUs, whose page tables have four levels."""
+    CPUS, APPEND = 4, "no5lvl"
+
+
 if __name__ == "__main__":
     unittest.main()

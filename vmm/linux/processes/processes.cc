@@ -44,7 +44,8 @@ ListEnd walk_threads(const GuestReader& kernel, const TaskListLayout& layout, Gu
 namespace {
 
 constexpr unsigned kMaxProcesses = 1 << 16;
-constexpr std::size_t kMaxMappings = 1 << 16;  // vm.max_map_count is 65530
+constexpr std::size_t kMostEndedThreads = 1 << 12;  // before one that has not ended
+constexpr std::size_t kMaxMappings = 1 << 16;       // vm.max_map_count is 65530
 constexpr unsigned kMaxNodes = 1 << 15;
 constexpr unsigned kMaxDepth = 16;
 constexpr std::uint64_t kNodeBytes = 256;
@@ -100,12 +101,26 @@ std::optional<ProcessLayout> ProcessLayout::from(const TypeGraph& types) {
   take(layout.dentry_length, "dentry", {"d_name", "len"});
   layout.mm_vdso = offset_of(types, "mm_struct", {"context", "vdso"});
   layout.file_mount = offset_of(types, "file", {"f_path", "mnt"});
+  layout.threads = TaskListLayout::from(types);
   const auto range = node_layout(types, "maple_range_64");
   const auto arange = node_layout(types, "maple_arange_64");
   if (!all || !range || !arange) return std::nullopt;
   layout.range = *range;
   layout.arange = *arange;
   return layout;
+}
+
+std::optional<GuestVirt> memory_of_process(const GuestReader& kernel, const ProcessLayout& layout,
+                                           GuestVirt leader) {
+  std::uint64_t mm = 0;
+  const auto look = [&](GuestVirt task) {
+    mm = load_field<std::uint64_t>(kernel, task, layout.task_mm).value_or(0);
+    return mm == 0;
+  };
+  if (look(leader) && layout.threads) {
+    (void)walk_threads(kernel, *layout.threads, leader, kMostEndedThreads, look);
+  }
+  return mm != 0 ? std::optional(GuestVirt(mm)) : std::nullopt;
 }
 
 std::optional<ProcessAddressSpace> find_process(const GuestReader& kernel,
@@ -118,11 +133,11 @@ std::optional<ProcessAddressSpace> find_process(const GuestReader& kernel,
     return id && *id != pid;
   });
   if (!task) return std::nullopt;
-  const auto mm = load_field<std::uint64_t>(kernel, *task, layout.task_mm);
-  if (!mm || *mm == 0) return std::nullopt;
-  const auto table = load_field<std::uint64_t>(kernel, GuestVirt(*mm), layout.mm_pgd);
+  const auto mm = memory_of_process(kernel, layout, *task);
+  if (!mm) return std::nullopt;
+  const auto table = load_field<std::uint64_t>(kernel, *mm, layout.mm_pgd);
   if (!table) return std::nullopt;
-  return ProcessAddressSpace{*task, GuestVirt(*mm), GuestVirt(*table)};
+  return ProcessAddressSpace{*task, *mm, GuestVirt(*table)};
 }
 
 namespace {

@@ -47,6 +47,7 @@ struct ProcessLayout {
   std::uint32_t area_begin, area_end, area_offset, area_file;
   std::uint32_t file_dentry, dentry_name, dentry_length;
   std::optional<std::uint32_t> file_mount;  // f_path.mnt
+  std::optional<TaskListLayout> threads;
   struct Node {
     std::uint32_t pivots, pivot_count, slots, slot_count;
   };
@@ -61,6 +62,11 @@ struct ProcessAddressSpace {
   GuestVirt page_table;  // mm->pgd: a kernel address
   bool operator==(const ProcessAddressSpace&) const = default;
 };
+
+/// The struct mm_struct of a process. Its first thread may have ended before the others, and then
+/// has none. Empty: it is a kernel thread, has ended, or cannot be read.
+std::optional<GuestVirt> memory_of_process(const GuestReader& kernel, const ProcessLayout& layout,
+                                           GuestVirt leader);
 
 /// The memory of the process `pid` (a tgid); empty when there is none, or it has no memory (a
 /// kernel thread, one that has ended). `init_task`: the symbol, where the list of tasks begins.

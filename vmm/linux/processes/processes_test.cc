@@ -46,6 +46,16 @@ TEST_F(Processes, AreFoundByTheirIdInTheKernelsList) {
   EXPECT_FALSE(find(3));
 }
 
+TEST_F(Processes, HaveTheirMemoryWhenTheirFirstThreadHasEnded) {
+  const std::uint64_t mm = write_.memory(0, 0x5000);
+  const std::uint64_t leader = write_.task(77, 0), other = write_.task(78, 0);
+  write_.second_thread(leader, mm);
+  write_.second_thread(other, 0);
+
+  EXPECT_EQ(find(77), (ProcessAddressSpace{GuestVirt(leader), GuestVirt(mm), GuestVirt(0x5000)}));
+  EXPECT_FALSE(find(78)) << "all of it has ended";
+}
+
 TEST_F(Processes, AListThatNeverComesBackEnds) {
   const std::uint64_t first = write_.task(1, 0);
   guest_.put(first + 0x10, first + 0x10);  // its own successor

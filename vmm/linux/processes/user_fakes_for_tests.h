@@ -68,6 +68,10 @@ inline ProcessLayout process_layout() {
   layout.file_dentry = 8, layout.dentry_length = 8, layout.dentry_name = 16;
   layout.range = {8, 15, 128, 16};
   layout.arange = {8, 9, 80, 10};
+  layout.threads = {.task_tasks = 0x10,
+                    .task_signal = 0x30,
+                    .task_thread_node = 0x38,
+                    .signal_thread_head = 0x10};
   return layout;
 }
 
@@ -114,6 +118,15 @@ class ProcessWriter {
     link(at, kInitTask);
     last_ = at;
     return at;
+  }
+  /// Gives a process a second thread, with that memory.
+  void second_thread(std::uint64_t leader, std::uint64_t mm) {
+    const std::uint64_t signal = fresh(0x100), at = fresh(0x100);
+    guest_.put(leader + 0x30, signal);
+    guest_.put(signal + 0x10, leader + 0x38);
+    guest_.put(leader + 0x38, at + 0x38);
+    guest_.put(at + 0x38, signal + 0x10);
+    guest_.put(at + 0x28, mm);
   }
   /// A struct mm_struct over the tree with this root.
   std::uint64_t memory(std::uint64_t root, std::uint64_t page_table, std::uint64_t vdso = 0) {
