@@ -103,7 +103,10 @@ std::optional<dif::ProbeDescription> TracerEnvironment::probe_by_id(dif::ProbeId
 /// Scripts of other systems may name a module or function of theirs: io:sd::start. Empty: the
 /// provider has no such probe anywhere, or its probes are functions.
 std::string TracerEnvironment::where_else(const dif::ProbeDescription& pattern) {
-  const bool are_functions = is_of_functions(pattern.provider) || pattern.provider == "syscall";
+  // Providers of processes have a number or a star at the end.
+  const std::string& provider = pattern.provider;
+  const bool is_of_process = provider.find_last_of("*0123456789") + 1 == provider.size();
+  const bool are_functions = is_of_functions(provider) || provider == "syscall" || is_of_process;
   const bool names_place = !pattern.module.empty() || !pattern.function.empty();
   if (are_functions || !names_place || pattern.name.empty()) return {};
   const dif::ProbeDescription anywhere{pattern.provider, "", "", pattern.name};

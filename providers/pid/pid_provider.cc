@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "disasm/decoder.h"
+#include "vmm/base/printable.h"
 #include "vmm/base/similar_name.h"
+#include "vmm/linux/processes/demangle.h"
 
 namespace ringside::providers {
 namespace {
@@ -51,6 +53,15 @@ Result<std::vector<std::uint32_t>> instructions_of(const ReadFile& read,
   return found;
 }
 
+/// Of C++ and Rust, whose names are written in another way than they stand in the file.
+std::string written_as(std::string_view wanted, const FileFunction& function) {
+  const bool is_one = function.name.starts_with("_Z") || function.name.starts_with("_R");
+  const std::string text = is_one ? guest_linux::demangle(function.name) : std::string();
+  return text.find(wanted) != text.npos
+             ? fmt::format("; did you mean {}? It is {}", function.name, printable(text))
+             : std::string();
+}
+
 }  // namespace
 
 PidProvider::PidProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& kernel,
@@ -76,7 +87,9 @@ Result<void> PidProvider::look(const dif::ProbeDescription& names, const Trouble
                                std::set<std::uint32_t>* published, const Module* only) {
   const auto process = process_in(names.provider);
   if (!process) {
-    trouble(names, "a process is named by its number (pid123), and all processes by pid*");
+    trouble(names, names.provider == "pid0"
+                       ? "$target is 0: name a process of the guest by -p PID, or run one by -c"
+                       : "a process is named by its number (pid123), and all processes by pid*");
     return {};
   }
   const auto modules = modules_of(*process, only);
@@ -131,7 +144,7 @@ std::string PidProvider::where_searched(const Pattern& pattern,
 std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Module>& modules) {
   const std::string& wanted = pattern.names.function;
   const bool is_name = !wanted.empty() && !dif::is_glob(wanted);
-  const std::string changed = wanted + '.';
+  const std::string changed = wanted + '.', picked = "__" + wanted + '_';
   SimilarName similar(wanted);
   bool is_whole = true;
   for (const Module& module : modules) {
@@ -143,7 +156,12 @@ std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Modul
       if (is_name && each.name.starts_with(changed)) {
         return fmt::format("; the compiler has made {} of it", each.name);
       }
-      if (is_name) similar.offer(each.name);
+      if (is_name && each.name.starts_with(picked)) {
+        return fmt::format("; a resolver may pick one of {}*, as {}", picked, each.name);
+      }
+      if (!is_name) continue;
+      if (std::string text = written_as(wanted, each); !text.empty()) return text;
+      similar.offer(each.name);
     }
   }
   if (is_whole) return did_you_mean(similar.best());
@@ -236,12 +254,21 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
     if (!entry.places.empty()) found.push_back(std::move(entry));
   }
   if (pattern.names.name == "entry" || pattern.names.name == "return") return found;
+  const std::size_t edges = found.size();
   for (const std::uint32_t at : TRY(instructions_of(read, function))) {
     std::string name = fmt::format("{:x}", at);
     if (wants(name)) {
       found.push_back(named(std::move(name),
                             {{.at = {module.inode, function.offset + at}, .in_function = at}}));
     }
+  }
+  const bool are_named = !dif::is_glob(pattern.names.name) && !pattern.names.function.empty() &&
+                         !dif::is_glob(pattern.names.function);
+  if (found.size() == edges && are_named) {
+    pattern.trouble(
+        {pattern.names.provider, module.name, std::string(function.name), pattern.names.name},
+        "no instruction begins there; a probe's name is entry, return, or the distance of an "
+        "instruction from the function's first byte, in hexadecimal (1c)");
   }
   return found;
 }

@@ -68,6 +68,7 @@ Result<void> FileWatch::prepare(TrapPointTable& table) {
     layout_.pipe = static_cast<std::uint8_t>(pipe->second);
   }
   open_ = TRY(watch("do_dentry_open"));
+  opens_inode_ = opens_an_inode(*kernel_.symbols().find("do_dentry_open", "vmlinux"));
   change_ = TRY(watch("notify_change"));
   reads_.push_back(TRY(watch("filemap_read")));
   TRY(watch_any(reads_, "shmem_file_read_iter"));
@@ -75,6 +76,16 @@ Result<void> FileWatch::prepare(TrapPointTable& table) {
   TRY(watch_any(splices_, "filemap_splice_read"));
   TRY(watch_any(splices_, "shmem_file_splice_read"));
   return {};
+}
+
+bool FileWatch::opens_an_inode(const guest_linux::Symbol& open) const {
+  const TypeGraph& types = kernel_.types();
+  const auto prototype = kernel_.prototype(open);
+  if (!prototype || types.parameters(*prototype).size() < 2) return false;
+  const Type& second = types[types.resolve(types.parameters(*prototype)[1].type)];
+  if (second.kind != TypeKind::Pointer) return false;
+  const TypeId pointed = types.resolve(second.target);
+  return pointed == types.find(TypeKind::Struct, "inode");
 }
 
 void FileWatch::add_to(vmm::TrapHandlers& handlers) {
@@ -96,7 +107,7 @@ std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> 
   constexpr FetchList::Copies kRegisters{.registers = true, .ids = false};
   const std::uint16_t first = vmm::FetchLoad::register_source(SHIM_RDI);
   std::map<GuestVirt, FetchList> made;
-  if (inodes.size() >= FetchList::kMostChecks) return made;
+  if (inodes.size() + 2 > FetchList::kMostChecks) return made;  // with the mode's, and the last one
   const auto word = [](FetchList& list, std::uint16_t source, std::uint32_t offset) {
     const auto load =
         list.add({.source = source, .words = 1, .offset = static_cast<std::int32_t>(offset)});
@@ -119,7 +130,10 @@ std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> 
   const auto shift = static_cast<std::uint64_t>(layout_.file_mode) % sizeof(std::uint64_t) * 8;
   const std::uint64_t to_write = std::uint64_t{kOpenToWrite} << shift;
   list.add_check(FetchCheck{.source = mode, .mask = to_write, .with = to_write});
-  list.add_check(FetchCheck{.source = mode, .mask = to_write, .with = 0, .lets_wait = true});
+  list.wait_only_for(opens_inode_
+                         ? second
+                         : word(list, word(list, first, layout_.file_dentry), layout_.dentry_inode),
+                     inodes);
   return made;
 }
 
@@ -129,11 +143,9 @@ std::optional<FileWatch::Touched> FileWatch::opened(const vmm::Trap& trap,
   const GuestVirt file(argument(trap, 0));
   const auto mode = load_field<std::uint32_t>(reader, file, layout_.file_mode);
   if (!mode || (*mode & kOpenToWrite) == 0) return std::nullopt;
+  if (opens_inode_) return Touched{GuestVirt(argument(trap, 1))};
   const auto dentry = load_field<std::uint64_t>(reader, file, layout_.file_dentry);
   if (!dentry) return std::nullopt;
-  // Of a newer kernel that argument is the address of a function, and no file's.
-  const GuestVirt second(argument(trap, 1));
-  if (users_.stands_in(second, 0, UINT64_MAX)) return Touched{second};
   const auto inode = load_field<std::uint64_t>(reader, GuestVirt(*dentry), layout_.dentry_inode);
   return inode ? std::optional(Touched{GuestVirt(*inode)}) : std::nullopt;
 }

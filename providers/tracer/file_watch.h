@@ -64,6 +64,7 @@ class FileWatch final : public vmm::TrapWatch {
     UserPointTable::Away away = UserPointTable::Away::ForAWhile;
   };
   std::optional<Touched> touched_by(const vmm::Trap& trap, const GuestReader& reader) const;
+  bool opens_an_inode(const guest_linux::Symbol& open) const;
   std::optional<Touched> opened(const vmm::Trap& trap, const GuestReader& reader) const;
   std::optional<Touched> read_from(const vmm::Trap& trap, const GuestReader& reader) const;
   std::optional<Touched> spliced(const vmm::Trap& trap, const GuestReader& reader) const;
@@ -74,6 +75,7 @@ class FileWatch final : public vmm::TrapWatch {
   UserPointTable& users_;
   Layout layout_;
   GuestVirt open_, change_;
+  bool opens_inode_ = false;  // do_dentry_open's second argument is the struct inode
   std::vector<GuestVirt> reads_, splices_;
 };
 

@@ -107,6 +107,17 @@ class Counts(Case):
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         self.assertEqual({name: 3 * number for name, number in counts(outcome.stdout).items()}, said)
 
+    def test_processes_that_open_other_files_wait_for_nobody(self):
+        opened = 2000
+        outcome, _ = self.trace(
+            Calling(self.machine, 10), ENTRIES, ["-v"],
+            lambda: self.guest(f"for n in $(seq {opened}); do : > /tmp/other; done"))
+        traps = re.search(r"firings by ([\d,]+) traps, ([\d,]+) recorded, ([\d,]+) left out", outcome.stderr)
+        self.assertTrue(traps, outcome)
+        every, recorded, left_out = (int(number.replace(",", "")) for number in traps.groups())
+        self.assertGreater(left_out, opened)
+        self.assertLess(every - recorded - left_out, opened // 2)
+
     def test_of_returns_with_their_values(self):
         outcome, said = self.trace(
             Calling(self.machine),
@@ -263,6 +274,20 @@ class Libraries(Case):
     def test_count_while_processes_fork_and_run_others_and_signals_come(self):
         self.check_calls("library 20000 churn", "(library 5000 churn & library 5000 churn & wait)")
 
+    def test_count_a_million_of_threads_of_several_processes_among_others_that_come_and_go(self):
+        calling = Calling(self.machine, calls=7_500, threads=8, processes=3)
+        self.guest("rm -f /tmp/enough; (while [ ! -e /tmp/enough ]; do library 100 churn > /dev/null; done) > /dev/null"
+                   " 2>&1 &")
+        every = ENTRIES.replace("pidPID", "pid*").replace("a.out", "calls")
+        with self.machine.trace(begin(every), ["-q", "-x", "bufsize=16m"]) as running:
+            started(running)
+            said = calling.go()
+            outcome = end(running)
+        self.guest("touch /tmp/enough")
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertGreaterEqual(sum(said.values()), 1_000_000)
+        self.assertEqual(counts(outcome.stdout), said)
+
     def test_count_in_a_process_that_has_a_copy_of_the_page(self):
         self.check_calls("library 1000 copy", "library 1000")
 
@@ -353,13 +378,21 @@ class ReplacedOfOld(Replaced):
 
 
 class Refusals(Case):
+    def add_to(self, archive):
+        archive.file("bin/throws", dynamic_program("throws.cc", "-static"), 0o755)
+
     def test_say_why(self):
+        throws = re.search(r"process (\d+)", self.guest("throws 1"))[1]
         calling = Calling(self.machine)
         for program, why in {
                 "pid99999:a.out:adds:entry {}": "the guest has no process 99999",
                 f"pid{calling.pid}:libc.so.6:malloc:entry {{}}": "has no module libc.so.6 mapped; it has: calls",
                 f"pid{calling.pid}:a.out:no_such:entry {{}}": "names a function no_such",
                 f"pid{calling.pid}:a.out:pushed:entry {{}}": "did you mean pushes?",
+                f"pid{calling.pid}:a.out:memcpy:entry {{}}": "a resolver may pick one of __memcpy_*, as __memcpy_",
+                f"pid{calling.pid}:a.out:adds:7fff {{}}": "no instruction begins there; a probe's name is entry, return",
+                f"pid{throws}:a.out:fail:entry {{}}": "did you mean _Z4faill? It is fail(long)",
+                "pid$target:a.out:adds:entry {}": "$target is 0: name a process of the guest by -p PID",
         }.items():
             with self.subTest(program):
                 self.assertIn(why, self.refused(program))
