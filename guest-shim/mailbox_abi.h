@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(25)
+#define SHIM_VERSION SHIM_U(26)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -233,6 +233,7 @@
 #define SHIM_USER_MASK 16
 #define SHIM_USER_BYTES 24
 #define SHIM_USER_DOWN 52
+#define SHIM_USER_FRAME 1 /* no frame has so few bytes */
 #define SHIM_CONTROL_ACTIVE 0
 #define SHIM_CONTROL_HEARTBEAT 8
 #define SHIM_CONTROL_TIMEOUT 16
@@ -393,7 +394,7 @@ struct shim_user_point {
   uint16_t slot;  /* offset in the page of what the host has written for the instruction */
   uint16_t slot_bytes;
   uint32_t down; /* the instruction is a sub of so many bytes from %rsp, which the stub does; flags
-                    stay as they are. 0: it is another one */
+                    stay as they are. SHIM_USER_FRAME: it is mov %rsp, %rbp. 0: it is another one */
   uint8_t before[SHIM_USER_SLOT_BYTES]; /* what stood there */
 };
 

@@ -17,7 +17,8 @@
 /* The stack: our four saved registers, and above them the frame that the CPU pushed, or one like it
  * for a jump, whose cs is 0. The word of an int3's cs has room for the way back that a slot wants
  * on the stack: its low half, as the high half is all ones; 0: the slot wants none. For a process's
- * trap it is 1 + 2 * N, where N is by how many bytes the stack pointer is to go down. The high half
+ * trap it is 1 + 2 * N, where N is by how many bytes the stack pointer is to go down, or
+ * SHIM_USER_FRAME. The high half
  * of such a trap's ss has the bits of CR3 that are to be set again at the end. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
@@ -1033,6 +1034,11 @@ return_to_user:
   restore_tables
   mov FRAME_WAY_BACK(%rsp), %eax
   shr $1, %eax
+  cmp $SHIM_USER_FRAME, %eax
+  jne 1f
+  mov FRAME_RSP(%rsp), %rbp
+  xor %eax, %eax
+1:
   sub %rax, FRAME_RSP(%rsp)
   movl $0, FRAME_WAY_BACK(%rsp)
   movl $SHIM_USER_CS, FRAME_CS(%rsp)

@@ -34,6 +34,10 @@ constexpr std::uint64_t kLongestListed = 1 << 20;
 constexpr std::string_view kUserEntryArguments =
     "8@%rdi 8@%rsi 8@%rdx 8@%rcx 8@%r8 8@%r9 8@8(%rsp) 8@16(%rsp) 8@24(%rsp) 8@32(%rsp)";
 
+/// Where a function makes its frame, a push later.
+constexpr std::string_view kFramedEntryArguments =
+    "8@%rdi 8@%rsi 8@%rdx 8@%rcx 8@%r8 8@%r9 8@16(%rsp) 8@24(%rsp) 8@32(%rsp) 8@40(%rsp)";
+
 /// At that of a function of Go (its ABIInternal), as far as they fit registers.
 constexpr std::string_view kGoEntryArguments =
     "8@%rax 8@%rbx 8@%rcx 8@%rdi 8@%rsi 8@%r8 8@%r9 8@%r10 8@%r11";
@@ -69,6 +73,8 @@ PidProvider::PidProvider(const vmm::GuestMemory& memory, guest_linux::Kernel& ke
     : ProcessProvider(kPidPrefix, kPidAttributes, memory, kernel, table, points),
       entry_arguments_(parse_operands(kUserEntryArguments)),
       entry_plan_(entry_arguments_.plan()),
+      framed_entry_arguments_(parse_operands(kFramedEntryArguments)),
+      framed_entry_plan_(framed_entry_arguments_.plan()),
       go_entry_arguments_(parse_operands(kGoEntryArguments)),
       go_entry_plan_(go_entry_arguments_.plan()) {}
 
@@ -207,6 +213,22 @@ Result<bool> PidProvider::look_at(const Pattern& pattern, const Module& module) 
   return previous.has_value();
 }
 
+PidProvider::Place PidProvider::entry_place(const Module& module, const FileFunction& function) {
+  const auto read = table().reader_of(module.inode);
+  // A program of Go may have parts in C, whose names have no package.
+  const bool is_of_go = table().functions_of(module.inode)->is_of_go() &&
+                        function.name.find('.') != std::string_view::npos;
+  if (is_of_go) return {.at = {module.inode, go_entry(read, function)}, .plan = &go_entry_plan_};
+  const std::uint64_t entry = table().entry_of(module.inode, function);
+  if (!table().examine(module.inode, entry)) {
+    const auto framed = frame_entry(read, entry);
+    if (framed && table().examine(module.inode, *framed)) {
+      return {.at = {module.inode, *framed}, .plan = &framed_entry_plan_};
+    }
+  }
+  return {.at = {module.inode, entry}, .plan = &entry_plan_};
+}
+
 Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& pattern,
                                                                 const Module& module,
                                                                 const FileFunction& function) {
@@ -223,13 +245,7 @@ Result<std::vector<PidProvider::Entry>> PidProvider::entries_of(const Pattern& p
   std::vector<Entry> found;
   const FilePlace begins{module.inode, function.offset};
   if (wants("entry")) {
-    // The program may have parts in C, whose names have no package.
-    const bool is_of_go = table().functions_of(module.inode)->is_of_go() &&
-                          function.name.find('.') != std::string_view::npos;
-    const std::uint64_t at =
-        is_of_go ? go_entry(read, function) : table().entry_of(module.inode, function);
-    const ArgumentPlan* const plan = is_of_go ? &go_entry_plan_ : &entry_plan_;
-    found.push_back(named("entry", {{.at = {module.inode, at}, .plan = plan}}));
+    found.push_back(named("entry", {entry_place(module, function)}));
     found.back().function = begins;
   }
   if (wants("return")) {

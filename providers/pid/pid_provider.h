@@ -32,11 +32,14 @@ class PidProvider final : public ProcessProvider {
   std::string way_out(const Pattern& pattern, const std::vector<Module>& modules);
   void tell_missing(const Pattern& pattern, const std::vector<Module>& modules);
   Result<bool> look_at(const Pattern& pattern, const Module& module);
+  Place entry_place(const Module& module, const guest_linux::FileFunction& function);
   Result<std::vector<Entry>> entries_of(const Pattern& pattern, const Module& module,
                                         const guest_linux::FileFunction& function);
 
   const OperandArguments entry_arguments_;
   const ArgumentPlan entry_plan_;
+  const OperandArguments framed_entry_arguments_;
+  const ArgumentPlan framed_entry_plan_;
   const OperandArguments go_entry_arguments_;
   const ArgumentPlan go_entry_plan_;
 };

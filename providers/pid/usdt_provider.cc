@@ -134,8 +134,7 @@ std::vector<ProcessProvider::Entry> UsdtProvider::entries_of(const Pattern& patt
     const auto [known, is_new] = numbers.try_emplace(name.to_string(), entries.size());
     if (is_new) {
       entries.push_back({.name = name, .process = pattern.process});
-      entries.back().arguments.why_unknown =
-          "a static probe's note tells sizes and no types";
+      entries.back().arguments.why_unknown = "a static probe's note tells sizes and no types";
     }
     Entry* const entry = &entries[known->second];
     const FilePlace at{module.inode, each.offset, each.semaphore};

@@ -111,7 +111,7 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers
   if (known != files_.end() && known->second.identity == pages->identity()) {
     File& file = known->second;
     const bool is_new = servers == Servers::Asked && file.servers == Servers::NotAsked;
-    const bool is_used = !file.rooms.empty() || !file.points.empty();
+    const bool is_used = !file.pages.empty() || !file.points.empty();
     if (!is_new || file.functions.has_all() || is_used) return &file;
   }
   if (known != files_.end() && !known->second.points.empty()) {
@@ -120,7 +120,7 @@ Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers
   File fresh{.identity = pages->identity(),
              .functions = guest_linux::FileFunctions::read(*pages, host_, paths_[inode], servers),
              .servers = servers,
-             .rooms = {},
+             .pages = {},
              .points = {}};
   return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
 }
@@ -283,15 +283,16 @@ Result<UserPointTable::Point> UserPointTable::make_go_point(GuestVirt inode, Fil
   return fail(ErrorCode::Unsupported, "its page cannot be told from other pages with probes");
 }
 
-/// By bytes that are as they are whichever probes stand there: places for probes begin with one of
-/// the first two. The others are those that many pages have.
-bool UserPointTable::know_by_text(GuestVirt inode, Point& point) {
+/// By bytes that are as they are whichever probes stand there: those that are `steady`. In Go,
+/// places for probes begin with one of the first two; the others are those that many pages have.
+bool UserPointTable::know_by_text(GuestVirt inode, Point& point,
+                                  const std::bitset<arch::kPageSize>* steady) {
   constexpr std::byte kTellNothing[] = {std::byte{0x48}, std::byte{0xc3}, std::byte{0xcc},
                                         std::byte{0}};
   constexpr unsigned kFewest = 5;
   const auto page = whole_page(inode, point.page());
   if (!page) return false;
-  for (std::uint64_t n = 0; n < kTextPage; n += kKnownBytes) {
+  for (std::uint64_t n = 0; n < kTextPage; n += steady != nullptr ? 1 : kKnownBytes) {
     point.code_from =
         static_cast<std::uint16_t>((point.in_page() + 1 + n) % (kTextPage - kKnownBytes + 1));
     std::array<std::byte, kKnownBytes> mask{}, bytes{};
@@ -299,35 +300,38 @@ bool UserPointTable::know_by_text(GuestVirt inode, Point& point) {
     for (std::size_t at = 0; at < kKnownBytes; ++at) {
       const std::byte one = (*page)[point.code_from + at];
       if (std::ranges::find(kTellNothing, one) != std::end(kTellNothing)) continue;
+      if (steady != nullptr && !(*steady)[point.code_from + at]) continue;
       mask[at] = std::byte{0xff}, bytes[at] = one;
       ++count;
     }
     std::memcpy(&point.mask, mask.data(), sizeof point.mask);
     std::memcpy(&point.bytes, bytes.data(), sizeof point.bytes);
     if (count < kFewest || !is_told_apart(inode, point, *page)) continue;
-    known_by_text_.emplace(point.in_page(), std::pair(inode, point.site.offset));
+    places_.emplace(point.in_page(), std::pair(inode, point.site.offset));
     return keys_.insert(key_of(describe(inode, point))).second;
   }
   return false;
 }
 
-/// From others at the same place in their pages: neither is where the other is looked for.
+/// From others at the same place in their pages: what is known by its text is looked for there, and
+/// must not be found.
 bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point,
                                    std::span<const std::byte> page) const {
   const auto matches = [](const Point& one, std::span<const std::byte> text) {
     std::uint64_t word = 0;
     std::memcpy(&word, &text[one.code_from], sizeof word);
-    return (word & one.mask) == one.bytes;
+    return one.has_no_slot() && (word & one.mask) == one.bytes;
   };
-  const auto [first, last] = known_by_text_.equal_range(point.in_page());
+  const auto [first, last] = places_.equal_range(point.in_page());
   return std::all_of(first, last, [&](const auto& each) {
     const auto& [other_inode, offset] = each.second;
     const auto& points = files_.at(other_inode).points;
     const auto other = points.find(offset);
     if (other == points.end()) return true;
-    const auto text = whole_page(other_inode, other->second.page());
     const bool is_same = other_inode == inode && other->second.page() == point.page();
-    return is_same || (text && !matches(point, *text) && !matches(other->second, page));
+    if (is_same || (!point.has_no_slot() && !other->second.has_no_slot())) return true;
+    const auto text = whole_page(other_inode, other->second.page());
+    return text && !matches(point, *text) && !matches(other->second, page);
   });
 }
 
@@ -350,6 +354,9 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
   const auto pages = pages_of(kernel, inode);
   if (!pages || !file->functions.is_text(offset)) {
     return fail(ErrorCode::Unsupported, "no text of the file is there");
+  }
+  if (offset == file->spare_return) {
+    return fail(ErrorCode::Unsupported, "returns go on there that cannot be displaced");
   }
   const bool is_in_memory = pages->frame(offset / kTextPage).has_value();
   Point point = TRY(file->functions.is_of_go() ? make_go_point(inode, *file, offset)
@@ -450,20 +457,62 @@ Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point
   if (point.site.slot_bytes > SHIM_USER_SLOT_BYTES) {
     return fail(ErrorCode::Unsupported, "its displaced instruction is too long");
   }
-  const auto known = file.rooms.find(point.page());
-  if (known == file.rooms.end()) {
-    file.rooms[point.page()] =
-        TRY(find_page_room(original_of(inode), file.functions, point.page()));
-  }
-  if (take_slot(inode, point, file.rooms[point.page()])) return {};
+  PageText* const text = TRY(text_of(inode, file, point.page()));
+  if (take_slot(inode, point, text->rooms) || let_stub_do(inode, file, point)) return {};
   return fail(ErrorCode::Unsupported,
               fmt::format("its page has no {} unused bytes in a row for the displaced instruction",
                           point.site.slot_bytes));
 }
 
+Result<PageText*> UserPointTable::text_of(GuestVirt inode, File& file, std::uint64_t page) {
+  const auto known = file.pages.find(page);
+  if (known != file.pages.end()) return &known->second;
+  auto text = TRY(decode_page(original_of(inode), file.functions, page));
+  return &file.pages.emplace(page, std::move(text)).first->second;
+}
+
+/// A place where returns may go on: in its own page or in one near it, else a return that gets no
+/// trap point from now on. Mapped together with it.
+std::optional<std::uint64_t> UserPointTable::spare_return_of(GuestVirt inode, File& file,
+                                                             const Point& point) {
+  constexpr std::uint64_t kNear = 16;  // pages
+  const auto is_beside = [&](std::uint64_t offset) {
+    const auto here = file.functions.address_of(point.site.offset),
+               there = file.functions.address_of(offset);
+    return here && there && there->offset_from(*here) == offset - point.site.offset;
+  };
+  for (std::uint64_t n = 0; n < kNear; ++n) {
+    const std::uint64_t page = point.page() + n;
+    const auto text = text_of(inode, file, page);
+    if (!text) continue;
+    const auto found = find_inner_return(original_of(inode), page, **text);
+    if (found && is_beside(*found)) return found;
+  }
+  return find_free_return(original_of(inode), file.functions, [&](std::uint64_t offset) {
+    return offset != point.site.offset && is_beside(offset) && !file.points.contains(offset);
+  });
+}
+
+/// Where there is no room for its displaced instruction.
+bool UserPointTable::let_stub_do(GuestVirt inode, File& file, Point& point) {
+  if (!file.spare_return && point.site.instruction.size() == 1)
+    file.spare_return = spare_return_of(inode, file, point);
+  const auto done = done_by_stub(point.site, file.spare_return);
+  const auto text = text_of(inode, file, point.page());
+  if (!done || !text) return false;
+  Point other = point;
+  other.site = *done;
+  other.slot = 0, other.code.clear(), other.before.clear();
+  if (!know_by_text(inode, other, &(*text)->inner)) return false;
+  point = std::move(other);
+  return true;
+}
+
 /// The stub tells trap points apart by offsets and slots, so no two may have the same ones.
 bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms) {
   const std::size_t size = point.site.slot_bytes;
+  const auto page = whole_page(inode, point.page());
+  if (page && !is_told_apart(inode, point, *page)) return false;
   for (std::size_t n = 0; n < rooms.size(); ++n) {
     const PageRoom room = rooms[n];
     for (std::size_t at = room.begin; at + size <= room.end; ++at) {
@@ -478,6 +527,7 @@ bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRo
       const auto end = static_cast<std::uint16_t>(at + size);
       rooms[n].end = point.slot;
       if (end < room.end) rooms.push_back({end, room.end});
+      places_.emplace(point.in_page(), std::pair(inode, point.site.offset));
       return true;
     }
   }
@@ -499,6 +549,7 @@ vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point)
     made.bytes = point.bytes;
     made.distance = point.site.goes_on.value_or(0);
     made.down = point.site.down;
+    made.makes_frame = point.site.makes_frame;
     return made;
   }
   // The slot's end: the jump back from there tells whose it is.

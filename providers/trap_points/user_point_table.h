@@ -190,11 +190,11 @@ class UserPointTable {
     std::optional<guest_linux::FilePieces> pieces{};         // once they were asked for
     std::optional<Result<guest_linux::DwarfTypes>> types{};  // likewise
     Servers servers = Servers::NotAsked;                     // for the functions
-    std::map<std::uint64_t, std::vector<PageRoom>> rooms;    // that are free, by page
+    std::map<std::uint64_t, PageText> pages;                 // their room that is free, by page
     std::map<std::uint64_t, Point> points;                   // by offset
     std::set<std::uint64_t> expected{};                      // where one may stand unexamined
     std::string name{};                                      // for notices
-    std::optional<std::uint64_t> spare_return{};             // of a program of Go
+    std::optional<std::uint64_t> spare_return{};  // where returns go on that cannot be displaced
     Clock::time_point away_until{};
     bool is_gone = false;
   };
@@ -216,10 +216,14 @@ class UserPointTable {
   Result<void> begin();
   Result<UserSite> site_at(GuestVirt inode, const File& file, std::uint64_t offset) const;
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
+  Result<PageText*> text_of(GuestVirt inode, File& file, std::uint64_t page);
+  std::optional<std::uint64_t> spare_return_of(GuestVirt inode, File& file, const Point& point);
+  bool let_stub_do(GuestVirt inode, File& file, Point& point);
   Result<Point> make_point(GuestVirt inode, const File& file, std::uint64_t offset,
                            bool is_in_memory) const;
   Result<Point> make_go_point(GuestVirt inode, File& file, std::uint64_t offset);
-  bool know_by_text(GuestVirt inode, Point& point);
+  bool know_by_text(GuestVirt inode, Point& point,
+                    const std::bitset<arch::kPageSize>* steady = nullptr);
   bool is_told_apart(GuestVirt inode, const Point& point, std::span<const std::byte> page) const;
   std::optional<std::vector<std::byte>> whole_page(GuestVirt inode, std::uint64_t page) const;
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
@@ -285,8 +289,8 @@ class UserPointTable {
   std::map<GuestVirt, std::string> paths_;                          // in the guest, by inode
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
   std::set<Key> keys_;
-  /// The trap points without a slot: inode and offset, by offset in the page.
-  std::multimap<std::uint16_t, std::pair<GuestVirt, std::uint64_t>> known_by_text_;
+  /// The trap points that have been examined: inode and offset, by offset in the page.
+  std::multimap<std::uint16_t, std::pair<GuestVirt, std::uint64_t>> places_;
   UserSemaphores semaphores_;
   struct StaticProbes {
     guest_linux::FileIdentity identity;

@@ -407,6 +407,43 @@ class IsolatedOfOld(Isolated):
     IMAGE, CPUS = "debian-6.1", 1
 
 
+class NotOptimized(Case):
+    """A program that the compiler leaves no unused bytes in."""
+
+    EACH = ("pidPID:a.out:{0}:entry {{ @[probefunc] = count(); }} pidPID:a.out:{0}:return {{ @back[probefunc] = count(); }}"
+            " END {{ printa(\"%s %@d\\n\", @); printa(\"back_%s %@d\\n\", @back); }}")
+
+    def add_to(self, archive):
+        archive.file("bin/unoptimized", dynamic_program("unoptimized.c", "-O0"), 0o755)
+
+    def test_entries_and_returns(self):
+        for function in ("either", "recurses", "takes", "outer", "[!_w]*"):
+            with self.subTest(function):
+                calling = Calling(self.machine, program="unoptimized")
+                outcome, said = self.trace(calling, self.EACH.format(function))
+                # Of all functions, those of the compiler's own files have gaps, which are told.
+                self.assertEqual(outcome.status, 0, outcome)
+                self.assertEqual(outcome.stderr == "", function in said, outcome)
+                expected = {name: count for name, count in said.items() if function in (name, "[!_w]*")}
+                found = counts(outcome.stdout)
+                self.assertEqual({name: found.get(name) for name in expected}, expected, outcome)
+                self.assertEqual({name: found.get(f"back_{name}") for name in expected}, expected, outcome)
+
+    def test_arguments_values_and_callers(self):
+        outcome, _ = self.trace(
+            Calling(self.machine, program="unoptimized"),
+            "pidPID:a.out:takes:entry { @sum = sum(arg1 + arg5 + arg6 + arg7 + arg0); @[ufunc(ucaller)] = count(); }"
+            " pidPID:a.out:either:return { @value = sum(arg1); }"
+            ' END { printa("sum %@d\\n", @sum); printa("value %@d\\n", @value); printa("%A %@d\\n", @); }')
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        self.assertEqual(outcome.stdout.split(), ["sum", str(2 * CALLS * 12), "value", str(15 * CALLS),
+                                                  "unoptimized`outer", str(2 * CALLS)])
+
+
+class NotOptimizedOfOld(NotOptimized):
+    IMAGE, CPUS = "debian-6.1", 1
+
+
 class FourLevels(Counts):
     """A guest of many CPUs, whose page tables have four levels."""
     CPUS, APPEND = 4, "no5lvl"

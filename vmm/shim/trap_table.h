@@ -48,6 +48,7 @@ struct UserTrapPoint {
   std::uint64_t mask = 0, bytes = 0;  // of those 8 bytes, and what they are under it
   std::byte replaced{};               // by the int3
   std::uint32_t down = 0;  // so many bytes the stack pointer goes down before that; at most 2^30
+  bool makes_frame = false;  // the frame pointer becomes the stack pointer instead
   // For those who take it out, should we be killed:
   GuestVirt inode;         // the file's struct inode
   std::uint64_t page = 0;  // the page in the file

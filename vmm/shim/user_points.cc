@@ -63,7 +63,7 @@ Result<void> UserPoints::describe(GuestVirt name, const UserTrapPoint& point) {
   made.inode = point.inode.raw();
   made.page = point.page;
   made.slot = point.slot;
-  made.down = point.down;
+  made.down = point.makes_frame ? SHIM_USER_FRAME : point.down;
   made.semaphore = static_cast<std::uint32_t>(point.semaphore);
   made.slot_bytes = static_cast<std::uint16_t>(point.before.size());
   std::memcpy(made.before, point.before.data(), point.before.size());

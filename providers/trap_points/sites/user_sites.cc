@@ -97,8 +97,8 @@ bool are_zeros(const Text& text, std::uint64_t begin, std::uint64_t end) {
 
 }  // namespace
 
-Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFunctions& functions,
-                                             std::uint64_t page) {
+Result<PageText> decode_page(const ReadFile& file, const FileFunctions& functions,
+                             std::uint64_t page) {
   const std::uint64_t page_begin = page * kFilePage, page_end = page_begin + kFilePage;
   const auto all = functions.all();
   const auto above = std::ranges::upper_bound(all, page_begin, {}, &FileFunction::offset);
@@ -114,7 +114,7 @@ Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFun
     return fail(ErrorCode::Unsupported, "no symbols are near, by which its page could be decoded");
   }
   const Text text = TRY(read_text(file, begin, end));
-  std::vector<PageRoom> rooms;
+  PageText found;
   auto next = first;
   for (std::uint64_t at = begin; at < end;) {
     while (next != behind && next->offset < at) {
@@ -123,18 +123,21 @@ Result<std::vector<PageRoom>> find_page_room(const ReadFile& file, const FileFun
     while (next != behind && next->offset == at) ++next;
     const auto one = text.decode(at);
     if (!one) break;  // the last one ends behind the page, or what follows is no code
+    for (std::uint64_t inner = at + 1; inner < at + one->length; ++inner) {
+      if (inner >= page_begin && inner < page_end) found.inner.set(inner - page_begin);
+    }
     at += one->length;
     if (goes_on(one->flow) || at >= end) continue;
     const std::uint64_t until = end_of_filler(text, at, next == behind ? end : next->offset);
     const std::uint64_t from = std::max(at, page_begin), to = std::min(until, page_end);
     if (from < to) {
-      rooms.push_back({static_cast<std::uint16_t>(from - page_begin),
-                       static_cast<std::uint16_t>(to - page_begin)});
+      found.rooms.push_back({static_cast<std::uint16_t>(from - page_begin),
+                             static_cast<std::uint16_t>(to - page_begin)});
     }
     const bool is_gap = until == at && next != behind && are_zeros(text, at, next->offset);
     at = is_gap ? next->offset : until;
   }
-  return rooms;
+  return found;
 }
 
 Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
@@ -172,6 +175,8 @@ Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uin
 namespace {
 
 constexpr std::byte kPlainReturn{0xc3};
+constexpr std::array kPushFrame{std::byte{0x55}};
+constexpr std::array kMakeFrame{std::byte{0x48}, std::byte{0x89}, std::byte{0xe5}};
 
 /// Bytes by which it takes the stack pointer down: sub $N, %rsp; Go also adds -128.
 std::uint32_t taken_from_stack(std::span<const std::byte> code) {
@@ -219,7 +224,66 @@ std::optional<std::uint64_t> behind_stack_check(const Text& text) {
   return std::nullopt;
 }
 
+/// The first one of the function that is free.
+std::optional<std::uint64_t> return_in(const ReadFile& file, const FileFunction& function,
+                                       const std::function<bool(std::uint64_t)>& is_free) {
+  const auto text = read_text(file, function.offset, function.offset + function.size);
+  for (std::uint64_t at = function.offset; text && at < text->end();) {
+    const auto one = text->decode(at);
+    if (!one) break;
+    if (text->from(at).front() == kPlainReturn && is_free(at)) return at;
+    at += one->length;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<std::uint64_t> find_free_return(const ReadFile& file, const FileFunctions& functions,
+                                              const std::function<bool(std::uint64_t)>& is_free) {
+  constexpr std::size_t kMostFunctions = 256;
+  for (const FileFunction& function :
+       functions.all().first(std::min(functions.all().size(), kMostFunctions))) {
+    if (function.size > kMostFunction) continue;
+    if (const auto at = return_in(file, function, is_free)) return at;
+  }
+  return std::nullopt;
+}
+
+std::optional<UserSite> done_by_stub(const UserSite& site,
+                                     std::optional<std::uint64_t> spare_return) {
+  UserSite done = site;
+  if (std::ranges::equal(site.instruction, kMakeFrame)) {
+    done.goes_on = static_cast<std::int32_t>(kMakeFrame.size());
+    done.makes_frame = true;
+    return done;
+  }
+  const bool returns = site.instruction.size() == 1 && site.instruction[0] == kPlainReturn;
+  if (!returns || !spare_return) return std::nullopt;
+  const auto distance = static_cast<std::int64_t>(*spare_return - site.offset);
+  if (distance == 0 || distance != static_cast<std::int32_t>(distance)) return std::nullopt;
+  done.goes_on = static_cast<std::int32_t>(distance);
+  return done;
+}
+
+std::optional<std::uint64_t> find_inner_return(const ReadFile& file, std::uint64_t page,
+                                               const PageText& text) {
+  std::vector<std::byte> bytes(kFilePage);
+  bytes.resize(file(page * kFilePage, bytes));
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    if (text.inner[at] && bytes[at] == kPlainReturn) return page * kFilePage + at;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> frame_entry(const ReadFile& file, std::uint64_t entry) {
+  std::array<std::byte, kPushFrame.size() + kMakeFrame.size()> bytes{};
+  const bool is_there = file(entry, bytes) == bytes.size();
+  const bool makes_one =
+      is_there && std::ranges::equal(std::span(bytes).first(kPushFrame.size()), kPushFrame) &&
+      std::ranges::equal(std::span(bytes).subspan(kPushFrame.size()), kMakeFrame);
+  return makes_one ? std::optional(entry + kPushFrame.size()) : std::nullopt;
+}
 
 Result<UserSite> examine_go_site(const ReadFile& file, std::uint64_t offset,
                                  std::optional<std::uint64_t> spare) {
@@ -254,13 +318,7 @@ std::optional<std::uint64_t> find_spare_return(const ReadFile& file,
     // Functions of the runtime that are not Go have no such check.
     if (!function.name.starts_with("runtime.") || function.size > kMostFunction) continue;
     if (!behind_stack_check(start_of(file, function))) continue;
-    const auto text = read_text(file, function.offset, function.offset + function.size);
-    for (std::uint64_t at = function.offset; text && at < text->end();) {
-      const auto one = text->decode(at);
-      if (!one) break;
-      if (text->from(at).front() == kPlainReturn) return at;
-      at += one->length;
-    }
+    if (const auto at = return_in(file, function, [](std::uint64_t) { return true; })) return at;
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 // Used by the table of such trap points. Does not: know who maps the file.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,11 +33,17 @@ struct PageRoom {
   std::uint16_t begin = 0, end = 0;
 };
 
-/// The room in a page of the file. Unsupported, with the reason, where the text cannot be decoded;
-/// NotFound where a part of it is not in memory.
-Result<std::vector<PageRoom>> find_page_room(const ReadFile& file,
-                                             const guest_linux::FileFunctions& functions,
-                                             std::uint64_t page);
+/// A page of the file's text, decoded.
+struct PageText {
+  std::vector<PageRoom> rooms;
+  /// Bytes of instructions but for each one's first: no trap point ever changes them.
+  std::bitset<arch::kPageSize> inner;
+};
+
+/// Unsupported, with the reason, where the text cannot be decoded; NotFound where a part of it is
+/// not in memory.
+Result<PageText> decode_page(const ReadFile& file, const guest_linux::FileFunctions& functions,
+                             std::uint64_t page);
 
 /// An instruction of a file, and its displaced form.
 struct UserSite {
@@ -45,10 +52,12 @@ struct UserSite {
   std::size_t slot_bytes = 0;          // of its displaced form, wherever that lies
   GuestVirt address{};  // in each process, or anywhere beyond the reach of absolute addresses
   bool calls = false;   // its displaced form jumps to the function
-  /// Of a program of Go: so far from the instruction the process goes on, and the stack pointer
-  /// goes down by so many bytes. Nothing is displaced.
+  /// Nothing is displaced: so far from the instruction the process goes on, and the stub does what
+  /// the instruction does. The stack pointer goes down by so many bytes, or the frame pointer
+  /// becomes the stack pointer.
   std::optional<std::int32_t> goes_on = std::nullopt;
   std::uint32_t down = 0;
+  bool makes_frame = false;
 };
 
 /// `fixed`: its address, if that is the same in each process. Unsupported, with the reason: the
@@ -60,6 +69,25 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
 /// an instruction that never goes on there (a return, a jump) has the site's offset in its page
 /// behind it: so the end of each displaced form tells whose it is.
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
+
+// Where a page has no room, as compilers leave none without -O, the stub does the instruction if
+// it is mov %rsp, %rbp, the second one of most functions then; and a return goes on at a byte that
+// would be one, in the middle of another instruction, where no trap point ever stands. Where there
+// is no such byte, a return is set aside.
+
+/// The site as the stub does it; empty: it is another instruction, or `spare_return` is needed and
+/// there is none in its reach.
+std::optional<UserSite> done_by_stub(const UserSite& site,
+                                     std::optional<std::uint64_t> spare_return);
+/// Such a byte of the page.
+std::optional<std::uint64_t> find_inner_return(const ReadFile& file, std::uint64_t page,
+                                               const PageText& text);
+/// A return to set aside; empty: all in memory have trap points.
+std::optional<std::uint64_t> find_free_return(
+    const ReadFile& file, const guest_linux::FileFunctions& functions,
+    const std::function<bool(std::uint64_t offset)>& is_free);
+/// Where a function that begins at this place makes its frame; empty: it begins in another way.
+std::optional<std::uint64_t> frame_entry(const ReadFile& file, std::uint64_t entry);
 
 // Go's runtime looks up each address at which a signal finds a thread, and ends the program where
 // that is in no function. So nothing of such a program runs elsewhere:

@@ -59,8 +59,12 @@ class UserSites : public testing::Test {
     return result;
   }
   Result<std::vector<PageRoom>> room() {
+    auto text = TRY(decoded());
+    return std::move(text.rooms);
+  }
+  Result<PageText> decoded() {
     functions_ = file_.functions();
-    return find_page_room(reader(), functions_, kText / 4096);
+    return decode_page(reader(), functions_, kText / 4096);
   }
 
   ElfFile file_{kText, 0x2000};
@@ -229,6 +233,36 @@ TEST_F(UserSites, AFunctionOfGoIsEnteredBehindItsStackCheck) {
   EXPECT_EQ(go_entry(reader(), {"since 1.21", kText + 0x80, 32}), kText + 0x80 + 10);
   put(0xc0, {0x48, 0x01, 0xd8, 0xc3});  // add; ret
   EXPECT_EQ(go_entry(reader(), {"leaf", kText + 0xc0, 4}), kText + 0xc0);
+}
+
+TEST_F(UserSites, WithoutRoomTheStubMakesAFrameAndReturnsGoOnInsideOfAnInstruction) {
+  // push %rbp; mov %rsp, %rbp; mov %rax, %rbx (48 89 c3); pop %rbp; ret
+  put(0, {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xc3, 0x5d, 0xc3});
+  function("framed", 0, 9), function("next", 9, 4);
+  const auto text = decoded();
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_FALSE(text->inner[0] || text->inner[1] || text->inner[7] || text->inner[8]);
+  EXPECT_TRUE(text->inner[2] && text->inner[3] && text->inner[6]);
+  const auto inside = find_inner_return(reader(), kText / 4096, *text);
+  EXPECT_EQ(inside, kText + 6);
+  EXPECT_EQ(frame_entry(reader(), kText), kText + 1);
+  EXPECT_FALSE(frame_entry(reader(), kText + 7));
+
+  const auto frame = done_by_stub(*examine_user_site(reader(), kText + 1), std::nullopt);
+  ASSERT_TRUE(frame);
+  EXPECT_TRUE(frame->makes_frame);
+  EXPECT_EQ(frame->goes_on, 3);
+  const auto back = done_by_stub(*examine_user_site(reader(), kText + 8), inside);
+  ASSERT_TRUE(back);
+  EXPECT_FALSE(back->makes_frame);
+  EXPECT_EQ(back->goes_on, -2);
+  EXPECT_FALSE(done_by_stub(*examine_user_site(reader(), kText + 8), std::nullopt));
+  EXPECT_FALSE(done_by_stub(*examine_user_site(reader(), kText), inside)) << "a push";
+  const auto free = [this](std::uint64_t taken) {
+    return find_free_return(reader(), functions_, [=](std::uint64_t at) { return at != taken; });
+  };
+  EXPECT_EQ(free(0), kText + 8) << "and not inside of an instruction";
+  EXPECT_FALSE(free(kText + 8));
 }
 
 TEST_F(UserSites, OfGoTheStubDoesWhatTheInstructionDoes) {
