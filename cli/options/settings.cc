@@ -264,6 +264,10 @@ Result<void> set_poll_threads(Settings& settings, View value) {
   return set_number(settings.poll_threads, value, 1, providers::kMostPollThreads);
 }
 
+Result<void> set_packet_size(Settings& settings, View value) {
+  return set_size(settings.engine.packet_size, value, 1, dif::kMostPacketBytes);
+}
+
 Result<void> set_print_size(Settings& settings, View value) {
   return set_size(settings.print_size, value);
 }

@@ -87,6 +87,7 @@ struct Settings {
   std::string boot_arguments;         // bootargs: added to the kernel's
   std::vector<std::string> sysroots;  // sysroot, --sysroot: with files of the guests
   dif::EngineOptions engine;
+  std::string packet_file;                   // pcapfile: what pcap() writes; empty: none
   bool quiet_resize = false;                 // quietresize: no word about it
   OutputFormat format = OutputFormat::Text;  // oformat
   bool print_all_aggregations = false;       // -O

@@ -88,6 +88,7 @@ Result<Output> Output::create(std::span<const ProgramView* const> views, Setting
   Output output(views, settings, sink);
   for (const auto& source : output.sources_) TRY(output.parse_formats(*source));
   if (settings.merge_aggregations && output.several()) TRY(output.merge_aggregations());
+  if (!settings.packet_file.empty()) TRY(output.captures_.open(settings.packet_file));
   return output;
 }
 
@@ -166,6 +167,7 @@ void Output::select(std::size_t target) {
 void Output::consume(const dif::TraceData& trace_data) {
   source_->aggregations.merge(trace_data.aggregates);
   for (std::size_t i = 0; i < trace_data.records.size(); ++i) print_record(trace_data, i);
+  write_packets();
   write_faults(trace_data);
   write_drops(trace_data);
 }
@@ -186,6 +188,7 @@ void Output::print_until(std::uint64_t timestamp) {
         select(target);
         print_record(trace_data, index);
       });
+  write_packets();
 }
 
 void Output::leave(std::size_t target) {
@@ -272,12 +275,19 @@ void Output::print_record(const dif::TraceData& trace_data, std::size_t index) {
   const dif::Record& record = trace_data.records[index];
   const Plan& enabled = plan(record.ecb);
   plan_ = &enabled;
+  record_ = &record;
   presenter_->begin({{record.timestamp, record.vcpu, enabled.probe.value, enabled.name},
                      enabled.label,
                      trace_data,
                      index});
   for (const Step& step : enabled.steps) act(step, values_of(step, record.data));
   presenter_->end();
+}
+
+/// A file that cannot be written is told once.
+void Output::write_packets() {
+  const auto written = captures_.flush();
+  if (!written) messages_.push_back(terminal_text(written.error().message, Breaks::Escaped));
 }
 
 void Output::statistics(std::size_t target, const nlohmann::ordered_json& figures) {

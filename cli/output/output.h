@@ -128,6 +128,7 @@ class Output {
   void write_drops(const dif::TraceData& trace_data);
   void count_clause_drops(const dif::TraceData& trace_data);
   void append_drops(std::vector<std::string>& lines);
+  void write_packets();
   std::span<const Value> values_of(const Step& step, Bytes data);
 
   // output_actions.cc
@@ -152,6 +153,7 @@ class Output {
   void tell_exit(const Step& step, std::span<const Value> values);
   void print_value(const Step& step, std::span<const Value> values);
   void print_memory(const Step& step, std::span<const Value> values);
+  void print_packet(const Step& step, std::span<const Value> values);
   void print_formatted(const Step& step, std::span<const Value> values);
   void print_aggregations(const Step& step, std::span<const Value> values);
   void print_percentiles(const Step& step, std::span<const Value> values);
@@ -170,13 +172,17 @@ class Output {
   std::vector<std::unique_ptr<Source>> sources_;  // by target; never empty
   Source* source_;                                // of what is printed now
   const Plan* plan_ = nullptr;                    // the same
+  const dif::Record* record_ = nullptr;           // the same
   RecordMerge merge_;
   // With aggmerge: which aggregations are all targets' together, and they; the first source's
   // `printed` counts for them.
   std::vector<bool> merged_;
   std::optional<Aggregations> merged_aggregations_;
   std::unique_ptr<Presenter> presenter_;
-  std::vector<Value> values_;  // of the action that is being printed
+  CaptureFiles captures_;
+  std::optional<std::int64_t> wall_ = {};  // walltimestamp less timestamp, of the first packet
+  bool told_of_packets_ = false;           // that there is no file for them
+  std::vector<Value> values_;              // of the action that is being printed
   std::vector<std::string> messages_;
 };
 

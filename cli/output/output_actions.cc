@@ -57,6 +57,25 @@ void Output::print_memory(const Step& step, std::span<const Value> values) {
   presenter_->memory(bytes);
 }
 
+/// Times in a file are those of the firings, so that the host's delay is not in them, but for the
+/// first one's.
+void Output::print_packet(const Step&, std::span<const Value> values) {
+  if (values.size() != 2) return;
+  const auto packet = read_packet(values[0].bytes, integer_value(values[1]));
+  if (!packet) return;
+  const auto fired = static_cast<std::int64_t>(record_->timestamp);
+  if (!wall_) wall_ = packet->header.walltimestamp - fired;
+  const bool in_file = captures_.add(
+      *packet, {view().machine(), plan_->name->to_string(), record_->vcpu, fired + *wall_});
+  if (!in_file && settings_->format == OutputFormat::Text && !told_of_packets_) {
+    told_of_packets_ = true;
+    messages_.emplace_back(
+        "pcap(): packets are printed as bytes, because there is no file for them; -x pcapfile=FILE "
+        "writes one that wireshark and tshark read");
+  }
+  presenter_->packet(*packet, in_file);
+}
+
 /// The values as the action's format prints them; nothing without a format.
 std::string Output::formatted(const Step& step, std::span<const Value> values) {
   std::string text;
@@ -182,11 +201,14 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
 
 void Output::truncate_output(const Step&, std::span<const Value>) {
   presenter_->truncate();
+  captures_.truncated();
 }
 
 void Output::reopen(const Step& step, std::span<const Value> values) {
-  const auto done = presenter_->reopen(formatted(step, values));
-  if (!done) messages_.push_back(told("freopen(): " + done.error().message));
+  const std::string path = formatted(step, values);
+  const auto done = presenter_->reopen(path);
+  if (!done) return messages_.push_back(told("freopen(): " + done.error().message));
+  if (settings_->format == OutputFormat::Text) captures_.redirect(path);
 }
 
 /// The command's output stands where the record stands, so ours goes out first.

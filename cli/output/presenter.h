@@ -18,6 +18,7 @@
 
 #include "cli/options/settings.h"
 #include "cli/output/aggregations.h"
+#include "cli/output/packet_file.h"
 #include "cli/output/printf.h"
 #include "cli/output/sink.h"
 #include "cli/output/values.h"
@@ -68,6 +69,8 @@ class Presenter {
   /// `shape` is the value's among the program's shapes, where it has one.
   virtual void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) = 0;
   virtual void memory(Bytes bytes) = 0;
+  /// pcap(); `in_file`: a capture file has it.
+  virtual void packet(const Packet& packet, bool in_file) = 0;
   /// printf(); `format` is null where the action has none. `shapes` are those of the values.
   virtual void formatted(const Format* format, std::span<const Value> values,
                          std::span<const std::uint32_t> shapes) = 0;

@@ -270,6 +270,7 @@ class StructuredOutput : public Presenter {
   void end() override { writer_->record(record_); }
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
+  void packet(const Packet& packet, bool in_file) override;
   void formatted(const Format* format, std::span<const Value> values,
                  std::span<const std::uint32_t> shapes) override;
   void aggregations(const Aggregates& aggregates, const Format* format) override;
@@ -354,6 +355,17 @@ void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> sh
   if (field_name(value.type.kind) == "value") item["type"] = type_name(value.type);
   item[std::string(field_name(value.type.kind))] = plain_value(value, *view_);
   if (is_user_code(value.type.kind)) item["pid"] = word_at(value.bytes, 0);
+  add(std::move(item));
+}
+
+void StructuredOutput::packet(const Packet& packet, bool /*in_file*/) {
+  const dif::PacketHeader& header = packet.header;
+  Tree item = {{"packet", hexadecimal(packet.bytes)}, {"length", header.length}};
+  item["link-type"] = packet.link_type;
+  item["walltimestamp"] = header.walltimestamp;
+  item["process"] = valid_utf8(packet.process());
+  item["pid"] = header.pid;
+  if (!packet.device().empty()) item["device"] = valid_utf8(packet.device());
   add(std::move(item));
 }
 

@@ -57,6 +57,9 @@ class TextOutput : public Presenter {
   void end() override;
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { append_hex_dump(text_, bytes); }
+  void packet(const Packet& packet, bool in_file) override {
+    if (!in_file) append_hex_dump(text_, packet.bytes);
+  }
   void formatted(const Format* format, std::span<const Value> values,
                  std::span<const std::uint32_t> /*shapes*/) override {
     if (format != nullptr) format->print(text_, values, {}, *view_, {}, own_parts());

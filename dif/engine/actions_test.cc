@@ -2,6 +2,7 @@
 // keys, tracemem of a dynamic size, and the actions that change the guest.
 #include <gtest/gtest.h>
 
+#include "dif/engine/packet_record.h"
 #include "dif/program/aggregate_function.h"
 #include "dif/testing/fire_fixture.h"
 
@@ -144,6 +145,69 @@ Action dynamic_tracemem(std::uint64_t address, std::uint64_t most, std::uint64_t
   made.argument = most;
   made.has_argument = true;
   return made;
+}
+
+Clause pcap(std::uint64_t skb, std::uint64_t link) {
+  return clause({action(ActionKind::Pcap, {constant(skb), constant(link)})});
+}
+
+TEST_F(ActionsTest, APacketIsRecordedWithWhatIsKnownOfIt) {
+  CopiedPacket copied{.length = 3000, .has_link = true, .device = {"eth0"}};
+  guest_.packets[{9, PacketPart::Link}] = {copied, "bytes of it"};
+  guest_.command = "sender";
+  start(program({pcap(9, 1)}), {kProbe}, {.packet_size = 16});
+  engine_->fire(kProbe, FireRecord{0, 1, 123'456}, guest_);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  ASSERT_EQ(trace_data.records.size(), 1u);
+  const Record& record = trace_data.records[0];
+  const RecordField& field = engine_->ecb(record.ecb).fields[0];
+  PacketHeader header;
+  ASSERT_EQ(field.size, sizeof header + 16);
+  const auto data = record.data.subspan(field.offset, field.size);
+  std::memcpy(&header, data.data(), sizeof header);
+  EXPECT_EQ(header.walltimestamp, 123'456);
+  EXPECT_EQ(header.captured, 11u);
+  EXPECT_EQ(header.length, 3000u);
+  EXPECT_EQ(header.pid, 1234);
+  EXPECT_EQ(header.process, (std::array<char, 16>{"sender"}));
+  EXPECT_EQ(header.device, (std::array<char, 16>{"eth0"}));
+  const std::string bytes(reinterpret_cast<const char*>(data.data()) + sizeof header, 16);
+  EXPECT_EQ(bytes, std::string("bytes of it\0\0\0\0\0", 16));
+  EXPECT_EQ(number(record, 1), 1);
+}
+
+TEST_F(ActionsTest, APacketWithoutALinkHeaderIsRecordedAsOneOfIp) {
+  guest_.packets[{9, PacketPart::Link}] = {{}, "x"};
+  guest_.packets[{9, PacketPart::Network}] = {{}, "y"};
+  guest_.packets[{9, PacketPart::Data}] = {{}, "z"};
+  start(program({pcap(9, 1), pcap(9, 101), pcap(9, 226)}), {kProbe, kProbe, kProbe});
+  fire(kProbe);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  ASSERT_EQ(trace_data.records.size(), 3u);
+  std::vector<std::pair<char, std::int64_t>> found;
+  for (const Record& record : trace_data.records) {
+    const std::size_t at = engine_->ecb(record.ecb).fields[0].offset + sizeof(PacketHeader);
+    found.emplace_back(static_cast<char>(record.data[at]), number(record, 1));
+  }
+  EXPECT_EQ(found,
+            (std::vector<std::pair<char, std::int64_t>>{{'x', 101}, {'y', 101}, {'z', 226}}));
+}
+
+TEST_F(ActionsTest, WhatIsNoPacketOrNoLinkTypeIsAFault) {
+  guest_.packets[{9, PacketPart::Data}] = {{}, "x"};
+  start(program({pcap(8, 1), pcap(9, 0x10000)}), {kProbe, kProbe});
+  fire(kProbe);
+
+  const TraceData trace_data = engine_->take_quiescent();
+
+  EXPECT_TRUE(trace_data.records.empty());
+  ASSERT_EQ(trace_data.faults.size(), 2u);
+  EXPECT_EQ(trace_data.faults[0].fault.kind, FaultKind::BadAddress);
+  EXPECT_EQ(trace_data.faults[1].fault.kind, FaultKind::IllegalOperation);
 }
 
 TEST_F(ActionsTest, TracememOfADynamicSizeShowsAtMostTheMaximum) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dif/engine/clause_runner.h"
+#include "dif/engine/packet_record.h"
 #include "dif/program/action_kind.h"
 #include "dif/program/aggregate_function.h"
 
@@ -157,6 +158,32 @@ Result<void, Fault> ClauseRunner::record_tracemem(Run& run, const Action& action
   if (!read) return outside_dif(read.error());
   std::ranges::fill(bytes.subspan(shown), std::byte{0});
   return record_value(run, shown);
+}
+
+/// Its header and bytes, then the link type that it has.
+Result<void, Fault> ClauseRunner::record_packet(Run& run, const Action& action) {
+  const std::uint64_t skb = TRY(evaluate(run, action.arguments[0]));
+  const std::uint64_t link = TRY(evaluate(run, action.arguments[1]));
+  if (link > kMostLinkType) return outside_dif(Fault{FaultKind::IllegalOperation, 0, 0});
+  const auto field = TRY(next_field(run));
+  const auto bytes = field.subspan(sizeof(PacketHeader));
+  const auto packet = guest_->packet(GuestVirt(skb), part_of_packet(link), bytes);
+  if (!packet) return outside_dif(packet.error());
+  PacketHeader header{.walltimestamp = run.record.walltimestamp,
+                      .captured = static_cast<std::uint32_t>(packet->captured),
+                      .length = packet->length,
+                      .device = packet->device};
+  const auto pid = guest_->variable(ContextVariable::Pid);
+  const auto name = guest_->execname(header.process);
+  if (pid && name) {
+    header.pid = static_cast<std::int32_t>(*pid);
+  } else {
+    header.process = {};
+  }
+  std::memcpy(field.data(), &header, sizeof header);
+  std::ranges::fill(bytes.subspan(packet->captured), std::byte{0});
+  const bool lacks_link = part_of_packet(link) == PacketPart::Link && !packet->has_link;
+  return record_value(run, lacks_link ? kLinkTypeOfIp : link);
 }
 
 /// Where the layout wants the next value.

@@ -165,6 +165,7 @@ class ClauseRunner {
   Result<void, Fault> snapshot(Run& run, const Action& action);
   Result<void, Fault> record_arguments(Run& run, const Action& action);
   Result<void, Fault> record_tracemem(Run& run, const Action& action);
+  Result<void, Fault> record_packet(Run& run, const Action& action);
   Result<void, Fault> aggregate(Run& run, const Action& action);
   // Parts that they have in common.
   Result<std::uint64_t, Fault> speculation_to_end(Run& run, const Action& action);

@@ -22,12 +22,14 @@ std::uint64_t work_of(const Difo& difo, std::uint64_t over_strings) {
   return work + (difo.result.kind == ValueKind::String ? over_strings : difo.result.size / 16);
 }
 
-std::uint64_t work_of(const Clause& clause, std::uint32_t string_size) {
-  const std::uint64_t over_strings = 16 + string_size / 16;
+std::uint64_t work_of(const Clause& clause, const EngineOptions& options) {
+  constexpr std::uint64_t kPiecesOfPacket = 4096;  // pages and buffers, at some steps each
+  const std::uint64_t over_strings = 16 + options.string_size / 16;
   std::uint64_t work = 1 + clause.actions.size();
   if (clause.predicate) work += work_of(*clause.predicate, over_strings);
   for (const Action& action : clause.actions) {
     for (const Difo& difo : action.arguments) work += work_of(difo, over_strings);
+    if (action.kind == ActionKind::Pcap) work += kPiecesOfPacket + options.packet_size / 16;
   }
   return work;
 }
@@ -73,7 +75,7 @@ std::size_t room_for_orders(const Program& program, const EngineOptions& options
   std::size_t largest = 0;
   for (const Clause& clause : program.clauses) {
     if (!orders(clause)) continue;
-    const RecordLayout layout = layout_record(clause, options.string_size);
+    const RecordLayout layout = layout_record(clause, options);
     largest = std::max<std::size_t>(largest, layout.shape.size);
   }
   if (largest == 0) return 0;
@@ -167,7 +169,7 @@ void Enablings::set_error_probe(ProbeId probe) {
 EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription& name) {
   CHECK(clause < program_.clauses.size());
   const Clause& enabled = program_.clauses[clause];
-  RecordLayout layout = layout_record(enabled, options_.string_size);
+  RecordLayout layout = layout_record(enabled, options_);
   Ecb ecb;
   ecb.info = {EcbId{static_cast<std::uint32_t>(ecbs_.size() + 1)}, clause, id,
               std::move(layout.fields)};
@@ -183,7 +185,7 @@ EcbId Enablings::enable(std::uint32_t clause, ProbeId id, const ProbeDescription
     largest_beside_ = std::max<std::size_t>(largest_beside_, layout.shape.data_size);
   }
   EnabledProbe& fired = probe(id, name);
-  ecb.work = work_of(enabled, options_.string_size);
+  ecb.work = work_of(enabled, options_);
   ecb.step_work = ecb.work / (enabled.actions.size() + 1);
   if (enabled.repeat) {
     fired.loops = true;

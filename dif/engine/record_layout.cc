@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dif/engine/packet_record.h"
 #include "dif/evaluate/variables.h"
 #include "dif/program/action_kind.h"
 #include "vmm/base/numbers.h"
@@ -27,7 +28,12 @@ std::uint32_t alignment(const ValueType& type) {
   return 1;
 }
 
-ValueType recorded_type(const Action& action, std::uint32_t argument) {
+ValueType recorded_type(const Action& action, std::uint32_t argument,
+                        const EngineOptions& options) {
+  if (action.kind == ActionKind::Pcap && argument == 0) {
+    const std::uint32_t size = sizeof(PacketHeader) + options.packet_size;
+    return {ValueKind::Bytes, false, size};
+  }
   if (!dumps_memory(action.kind)) return action.arguments[argument].result;
   if (argument == 1) return {ValueKind::Integer, false, 8};
   return {ValueKind::Bytes, false, static_cast<std::uint32_t>(action.argument)};
@@ -43,7 +49,7 @@ RecordKind kind_of(const Clause& clause) {
 
 }  // namespace
 
-RecordLayout layout_record(const Clause& clause, std::uint32_t string_size) {
+RecordLayout layout_record(const Clause& clause, const EngineOptions& options) {
   RecordLayout layout;
   layout.kind = kind_of(clause);
   std::uint32_t end = kRecordHeaderSize;  // fields are aligned within the record, not the data
@@ -51,8 +57,8 @@ RecordLayout layout_record(const Clause& clause, std::uint32_t string_size) {
     const Action& action = clause.actions[a];
     if (!records_data(action.kind)) continue;
     for (std::uint32_t i = 0; i < action.arguments.size(); ++i) {
-      const ValueType type = recorded_type(action, i);
-      const std::uint32_t align = alignment(type), size = stored_size(type, string_size);
+      const ValueType type = recorded_type(action, i, options);
+      const std::uint32_t align = alignment(type), size = stored_size(type, options.string_size);
       const std::uint32_t at = round_up(end, align);
       layout.fields.push_back({a, i, at - kRecordHeaderSize, size, type});
       layout.shape.alignment = std::max(layout.shape.alignment, align);

@@ -23,6 +23,6 @@ struct RecordLayout {
   RecordKind kind = RecordKind::Principal;
 };
 
-RecordLayout layout_record(const Clause& clause, std::uint32_t string_size);
+RecordLayout layout_record(const Clause& clause, const EngineOptions& options);
 
 }  // namespace ringside::dif

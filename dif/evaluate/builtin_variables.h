@@ -45,6 +45,10 @@ class BuiltinVariables {
                                   std::span<char> out) const {
     return guest_->path(GuestVirt(dentry), GuestVirt(mount), out);
   }
+  Result<CopiedPacket, Fault> packet(std::uint64_t skb, PacketPart part,
+                                     std::span<std::byte> out) const {
+    return guest_->packet(GuestVirt(skb), part, out);
+  }
   Result<bool, Fault> progeny_of(std::int64_t pid) const { return guest_->progeny_of(pid); }
   Result<void, Fault> write_user(std::uint64_t at, std::span<const std::byte> bytes) const {
     return guest_->write_user(GuestVirt{at}, bytes);

@@ -11,6 +11,7 @@
 #include "dif/program/action_kind.h"
 #include "dif/program/probe_description.h"
 #include "vmm/base/guest_reader.h"
+#include "vmm/base/packet.h"
 
 namespace ringside::dif {
 
@@ -82,6 +83,14 @@ class GuestContext {
   virtual Result<std::size_t, Fault> path(GuestVirt dentry, GuestVirt mount,
                                           std::span<char> out) const {
     (void)dentry, (void)mount, (void)out;
+    return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
+  }
+
+  /// Copies the network packet of a struct sk_buff, as much of it as fits. Fault: memory on the way
+  /// that cannot be read, a structure that cannot be one, or nobody who knows the guest's kernel.
+  virtual Result<CopiedPacket, Fault> packet(GuestVirt skb, PacketPart part,
+                                             std::span<std::byte> out) const {
+    (void)skb, (void)part, (void)out;
     return tl::unexpected<Fault>(Fault{FaultKind::IllegalOperation, 0, 0});
   }
 

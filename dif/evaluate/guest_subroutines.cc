@@ -119,6 +119,14 @@ CallResult GuestSubroutines::d_path(CallArguments a) {
   return string_result(memory_, whole.substr(0, whole.find('\0')));
 }
 
+/// copyoutmbuf(skb, n): the first n bytes of a packet, from where the guest's code stands in it.
+/// Bytes that the packet does not have are 0.
+CallResult GuestSubroutines::copyoutmbuf(CallArguments a) {
+  const std::uint64_t handle = TRY(zeroed(memory_, a[1].value));
+  TRY(builtins_.packet(a[0].value, PacketPart::Data, TRY(memory_.scratch(handle, a[1].value))));
+  return handle;
+}
+
 CallResult GuestSubroutines::getmajor(CallArguments a) {
   return static_cast<std::uint32_t>(a[0].value) >> kMinorBits;
 }

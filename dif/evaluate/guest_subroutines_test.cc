@@ -64,6 +64,23 @@ TEST_F(SubroutineTest, APathIsOfAPathOrOfADirectoryEntryInAMount) {
   EXPECT_EQ(as_text(Subroutine::DPath, {number(5), number(6)}), std::string(256, 'x'));
 }
 
+TEST_F(SubroutineTest, APacketIsCopiedFromWhereItsDataBeginsAndTheRestIsZero) {
+  guest_.packets[{9, PacketPart::Data}] = {{}, "packet"};
+  const auto copied = [&](std::int64_t bytes) {
+    std::string made(static_cast<std::size_t>(bytes), '?');
+    const auto handle = call(Subroutine::Copyoutmbuf, {number(9), number(bytes)});
+    const bool read =
+        handle && memory_.read(*handle, std::as_writable_bytes(std::span(made))).has_value();
+    return read ? made : "(fault)";
+  };
+  EXPECT_EQ(copied(8), std::string("packet\0\0", 8));
+  EXPECT_EQ(copied(3), "pac");
+  EXPECT_EQ(call(Subroutine::Copyoutmbuf, {number(10), number(8)}).error().kind,
+            FaultKind::BadAddress);
+  EXPECT_EQ(call(Subroutine::Copyoutmbuf, {number(9), number(-1)}).error().kind,
+            FaultKind::NoScratch);
+}
+
 TEST_F(SubroutineTest, NumbersAreAddedUpToABound) {
   for (unsigned i = 0; i < 3; ++i)
     guest_.kernel_memory.put_value(kKernel + i * 16, ~std::uint64_t{0});

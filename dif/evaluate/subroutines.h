@@ -87,6 +87,7 @@ class GuestSubroutines {
   CallResult rw_write_held(CallArguments a) { return lock(LockFact::WriteHeld, a); }
   CallResult rw_iswriter(CallArguments a) { return lock(LockFact::HasWriter, a); }
   CallResult d_path(CallArguments a);
+  CallResult copyoutmbuf(CallArguments a);
   CallResult getmajor(CallArguments a);
   CallResult getminor(CallArguments a);
 

@@ -42,6 +42,7 @@ bool is_order(ActionKind kind) {
     case ActionKind::Printa:
     case ActionKind::System:
     case ActionKind::Freopen: return true;
+    case ActionKind::Pcap: return false;  // DTrace has it, but under a number that is taken
     // Numbers of ours are those of actions that DTrace's library does by itself.
     default: return action_info(kind).number >= kFirstPrivateAction && records_data(kind);
   }

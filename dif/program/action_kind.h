@@ -15,6 +15,7 @@ namespace ringside::dif {
 ///                               format; the arguments of its conversions
 ///   Printa                      format (may be empty); aggregations
 ///   Percentile                  text: parse_percentiles() reads it; aggregations[0]
+///   Pcap                        [0]: the address of a struct sk_buff; [1]: its link type
 ///   Tracemem                    [0]: the address; argument: the size
 ///   TracememDynamic             [0]: the address, [1]: how many bytes, at most `argument`
 ///   Aggregate                   aggregations[0]; the keys, then the value (count() has none)
@@ -50,6 +51,7 @@ enum class RecordedData : std::uint8_t {
   Values,     // the arguments; the consumer does the rest
   Formatted,  // the arguments of Action::format
   Memory,     // Action::argument bytes at the address arguments[0]
+  Packet,     // the packet at arguments[0] (packet_record.h), then arguments[1]
 };
 
 inline constexpr std::uint8_t kAny = 255;                     // arguments: no limit

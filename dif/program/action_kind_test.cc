@@ -59,6 +59,8 @@ TEST(ActionTable, EachNameIsKnownOnce) {
 TEST(ActionTable, OnlyActionsThatWaitForTheConsumerRecordData) {
   EXPECT_TRUE(records_data(ActionKind::Ftruncate));
   EXPECT_TRUE(dumps_memory(ActionKind::TracememDynamic));
+  EXPECT_TRUE(records_data(ActionKind::Pcap));
+  EXPECT_FALSE(is_order(ActionKind::Pcap)) << "a packet that is lost is data that is missing";
   EXPECT_FALSE(records_data(ActionKind::Aggregate));
   EXPECT_FALSE(records_data(ActionKind::Raise));
 }

@@ -38,6 +38,7 @@ struct EngineOptions {
       4 << 20;  // aggsize: bytes of distinct keys and values, per vCPU and half
   std::size_t dynamic_size = 1 << 20;   // dynvarsize: bytes of self-> and associative elements
   std::uint32_t string_size = 256;      // strsize: most bytes of a string, its NUL not counted
+  std::uint32_t packet_size = 2048;     // pcapsize: most bytes that pcap() keeps of a packet
   std::size_t scratch_size = 64 << 10;  // scratch of one firing
   BufferPolicy buffer_policy = BufferPolicy::Switch;  // bufpolicy
   std::size_t speculation_size = 32 << 10;            // specsize: bytes per vCPU and speculation
@@ -48,12 +49,14 @@ struct EngineOptions {
   bool temporal = true;  // records of all vCPUs in the order of their firing
   BufferResize buffer_resize = BufferResize::Auto;  // bufresize
   bool jit = true;  // jit: objects run as machine code, not by the interpreter
-  std::uint64_t (*host_time)() = steady_time;       // ns; what bounds a firing's time goes by it
+  std::uint64_t (*host_time)() = steady_time;  // ns; what bounds a firing's time goes by it
 };
 
 /// strsize as the engine uses it, whatever was asked for.
 inline std::uint32_t usable_string_size(std::uint32_t wanted) {
   return std::clamp<std::uint32_t>(wanted, 2, 1 << 20);
 }
+
+inline constexpr std::uint32_t kMostPacketBytes = 1 << 20;  // of pcapsize
 
 }  // namespace ringside::dif

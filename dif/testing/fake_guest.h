@@ -88,6 +88,17 @@ class FakeGuest : public GuestContext {
     }
     return found->second.copy(out.data(), out.size());
   }
+  Result<CopiedPacket, Fault> packet(GuestVirt skb, PacketPart part,
+                                     std::span<std::byte> out) const override {
+    const auto found = packets.find({skb.raw(), part});
+    if (found == packets.end()) {
+      return tl::unexpected<Fault>(Fault{FaultKind::BadAddress, 0, skb.raw()});
+    }
+    const auto& [copied, bytes] = found->second;
+    CopiedPacket packet = copied;
+    packet.captured = bytes.copy(reinterpret_cast<char*>(out.data()), out.size());
+    return packet;
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return copy_frames(kernel_frames, frames);
   }
@@ -126,6 +137,7 @@ class FakeGuest : public GuestContext {
   std::map<std::pair<RegisterSet, std::uint64_t>, std::uint64_t> registers;  // by D's number
   std::map<std::pair<LockFact, std::uint64_t>, std::uint64_t> locks;         // by address
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> paths;      // by dentry and mount
+  std::map<std::pair<std::uint64_t, PacketPart>, std::pair<CopiedPacket, std::string>> packets;
   std::uint64_t space = 0;
   std::int64_t ancestor = 0;             // a process that current descends from
   mutable std::uint64_t written_at = 0;  // what copyout() wrote last

@@ -879,7 +879,8 @@ std::optional<std::string> obstacle_of(const Action& action) {
     case Changes::Nothing:
     case Changes::Host: break;
   }
-  return dumps_memory(action.kind) ? std::optional(of_action(action, kReads)) : std::nullopt;
+  const bool copies = dumps_memory(action.kind) || action.kind == ActionKind::Pcap;
+  return copies ? std::optional(of_action(action, kReads)) : std::nullopt;
 }
 
 }  // namespace

@@ -645,6 +645,7 @@ TEST(RecordNeeds, TheProcesssStacksAndDestructiveActionsWait) {
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Stop, {})})).obstacle);
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Chill, {constant(1)})})).obstacle);
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Tracemem, {constant(1)})})).obstacle);
+  EXPECT_TRUE(needs_of(clause({action(ActionKind::Pcap, {constant(1), constant(1)})})).obstacle);
   EXPECT_FALSE(needs_of(clause({action(ActionKind::Exit, {constant(0)})})).obstacle);
 }
 

@@ -131,6 +131,14 @@ Result<void> check_tracemem_dynamic(const Action& action, const Program&) {
   return expect_dump(action, 2);
 }
 
+Result<void> check_pcap(const Action& action, const Program&) {
+  TRY(expect_arguments(action, 2));
+  for (const Difo& difo : action.arguments) {
+    if (difo.result.kind != ValueKind::Integer) return invalid("pcap() of what is no number");
+  }
+  return {};
+}
+
 Result<void> check_print(const Action& action, const Program& program) {
   TRY(expect_arguments(action, 1));
   if (action.shapes.size() != 1) return invalid("print() of a value without a type");
@@ -222,6 +230,7 @@ std::uint64_t most_recorded_bytes(const Clause& clause) {
   std::uint64_t bytes = 0;
   for (const Action& action : clause.actions) {
     const bool dump = dumps_memory(action.kind);
+    if (action.kind == ActionKind::Pcap) bytes += kAlignment + kMostPacketBytes + 64;
     for (const Difo& difo : action.arguments) {
       const bool known = difo.result.kind != ValueKind::String;
       bytes += kAlignment + (dump    ? std::max<std::uint64_t>(action.argument, 8)

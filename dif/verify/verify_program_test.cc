@@ -89,6 +89,12 @@ TEST(ProgramVerifier, DumpsHaveASize) {
   EXPECT_EQ(refusal(dump), "");
 }
 
+TEST(ProgramVerifier, PacketsHaveTwoNumbers) {
+  EXPECT_EQ(refusal(action(ActionKind::Pcap, {constant(0), constant(1)})), "");
+  EXPECT_NE(refusal(action(ActionKind::Pcap, {constant(0)})), "");
+  EXPECT_NE(refusal(action(ActionKind::Pcap, {constant(0), constant("x")})), "");
+}
+
 TEST(ProgramVerifier, SetoptHasANameAndPerhapsAValue) {
   const auto with = [](const std::string& name, const std::string& value,
                        std::vector<Difo> computed) {

@@ -13,6 +13,7 @@
 #include "dif/evaluate/guest_context.h"
 #include "providers/context/argument_plan.h"
 #include "providers/context/linux_locks.h"
+#include "vmm/linux/packets.h"
 #include "vmm/linux/paths.h"
 
 namespace ringside::providers {
@@ -26,6 +27,7 @@ struct HostView {
   const GuestReader* kernel = nullptr;  // kernel addresses; null: there is no guest
   GuestVirt first_task{0};              // init_task; 0 where it is unknown
   guest_linux::LinuxPaths paths{};
+  guest_linux::LinuxPackets packets{};
   LinuxLocks locks{};
   std::function<void()> look_again{};  // before a firing that reads through `kernel`
 };
@@ -35,11 +37,13 @@ class HostContext final : public dif::GuestContext {
   /// `kernel` must outlive it; null: there is no guest, and every read faults. `first_task` is the
   /// guest's init_task, 0 where it is unknown.
   HostContext(const GuestReader* kernel, GuestVirt first_task,
-              const guest_linux::LinuxPaths& paths = {}, const LinuxLocks& locks = {})
+              const guest_linux::LinuxPaths& paths = {},
+              const guest_linux::LinuxPackets& packets = {}, const LinuxLocks& locks = {})
       : identity_(&dif::no_guest_context()),
         kernel_(kernel != nullptr ? kernel : &identity_->kernel()),
         first_task_(first_task),
         paths_(paths),
+        packets_(packets),
         locks_(locks),
         ancestors_(host_ancestors()) {}
 
@@ -72,6 +76,10 @@ class HostContext final : public dif::GuestContext {
                                   std::span<char> out) const override {
     return paths_.path(*kernel_, dentry, mount, out);
   }
+  Result<CopiedPacket, Fault> packet(GuestVirt skb, PacketPart part,
+                                     std::span<std::byte> out) const override {
+    return packets_.copy(*kernel_, skb, part, out);
+  }
   const GuestReader& user() const override { return identity_->user(); }
   /// No vCPU waits for this firing.
   Result<void, Fault> keep_still() const override { return {}; }
@@ -81,6 +89,7 @@ class HostContext final : public dif::GuestContext {
   const GuestReader* kernel_;
   GuestVirt first_task_;
   guest_linux::LinuxPaths paths_;
+  guest_linux::LinuxPackets packets_;
   LinuxLocks locks_;
   std::vector<pid_t> ancestors_;  // with the tracer itself
   const ArgumentPlan* plan_ = &kNoArguments;

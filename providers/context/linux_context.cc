@@ -36,6 +36,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       parts_(parts),
       layout_(kernel.layout()),
       paths_(kernel.types()),
+      packets_(kernel.types(), kernel.symbols()),
       locks_(kernel.types()),
       kernel_table_(kernel.table()),
       process_table_(kernel_table_),

@@ -18,6 +18,7 @@
 #include "providers/context/thread_clock.h"
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
+#include "vmm/linux/packets.h"
 #include "vmm/linux/paths.h"
 #include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
@@ -131,6 +132,10 @@ class LinuxContext final : public dif::GuestContext {
                                   std::span<char> out) const override {
     return paths_.path(kernel(), dentry, mount, out);
   }
+  Result<CopiedPacket, Fault> packet(GuestVirt skb, PacketPart part,
+                                     std::span<std::byte> out) const override {
+    return packets_.copy(kernel(), skb, part, out);
+  }
   const Registers& registers() const { return *registers_; }
   /// The process's: the trap's own where it came from user mode, else those that the kernel saved
   /// when it was entered. Fault: a kernel thread, which has none, or a stack without an entry from
@@ -186,6 +191,7 @@ class LinuxContext final : public dif::GuestContext {
   const LinuxContextParts parts_;
   const guest_linux::KernelLayout layout_;
   const guest_linux::LinuxPaths paths_;
+  const guest_linux::LinuxPackets packets_;
   const LinuxLocks locks_;
   const arch::PageTable kernel_table_;
   arch::PageTable process_table_;

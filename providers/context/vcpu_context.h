@@ -89,6 +89,10 @@ class VcpuContext final : public dif::GuestContext {
                                   std::span<char> out) const override {
     return guest().path(dentry, mount, out);
   }
+  Result<CopiedPacket, Fault> packet(GuestVirt skb, PacketPart part,
+                                     std::span<std::byte> out) const override {
+    return guest().packet(skb, part, out);
+  }
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override {
     return guest().kernel_stack(frames);
   }

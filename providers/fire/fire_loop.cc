@@ -26,7 +26,8 @@ constexpr std::uint64_t kDrainAtMost = 200'000'000;  // finish(): give up after
 FireLoop::FireLoop(FireLoopParts parts)
     // Without traps to look for, nothing comes unannounced, so there is nothing to spin for.
     : parts_(std::move(parts)),
-      host_(parts_.view.kernel, parts_.view.first_task, parts_.view.paths, parts_.view.locks),
+      host_(parts_.view.kernel, parts_.view.first_task, parts_.view.paths, parts_.view.packets,
+            parts_.view.locks),
       timers_(parts_.timers, parts_.sampler != nullptr ? TimerSchedule::Samples::Pause
                                                        : TimerSchedule::Samples::Free),
       end_(parts_.end.value_or(kNoProbe)),

@@ -52,6 +52,7 @@ BootTrace::~BootTrace() {
 
 KernelTraps BootTrace::traps() {
   return {.view = {&host_reader_, first_task(kernel_), guest_linux::LinuxPaths(kernel_.types()),
+                   guest_linux::LinuxPackets(kernel_.types(), kernel_.symbols()),
                    LinuxLocks(kernel_.types()),
                    [this] { host_reader_.set_table(kernel_.table_in(machine_.memory())); }},
           .inside = {kernel_, contexts_},

@@ -82,6 +82,7 @@ class RunningKernelTracer::Trace final : public KernelTrace {
     KernelTraps traps{
         .view = {&host_reader_, first_task(tracer_.kernel_),
                  guest_linux::LinuxPaths(tracer_.kernel_.types()),
+                 guest_linux::LinuxPackets(tracer_.kernel_.types(), tracer_.kernel_.symbols()),
                  LinuxLocks(tracer_.kernel_.types()), [this] { host_reader_.forget(); }},
         .inside = {tracer_.kernel_, contexts_}};
     if (!tracer_.has_points()) return traps;

@@ -225,7 +225,7 @@ TraceSources LiveTracer::trace_sources(dif::Engine& engine) const {
           .machine = machine_,
           .kernel = kernel_tracer_.get(),
           .machine_tracer = machine_tracer_.get(),
-          .saved = saved_ ? HostView{&*saved_, saved_task_, {}, {}} : HostView(),
+          .saved = saved_ ? HostView{&*saved_, saved_task_, {}, {}, {}} : HostView(),
           .vcpus = vcpu_count(),
           .host_hertz = calibration_->hertz(),
           .begin = builtin_->begin(),

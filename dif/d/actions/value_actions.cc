@@ -105,6 +105,26 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
   return action;
 }
 
+Checked<dif::Action> ValueActions::pcap(Expr& call, ActionKind kind) {
+  for (Expr* argument : call.list) TRY(tools_.resolver.resolve(argument));
+  const Expr &packet = *call.list[0], &link = *call.list[1];
+  if (!tools_.types.is_scalar(tools_.types.decay(packet.type)) ||
+      tools_.types.is_string(packet.type)) {
+    return argument_type("D_PCAP_ADDR", call, 0, "pointer or integer",
+                         tools_.types.name(packet.type));
+  }
+  if (!tools_.types.is_integer(link.type)) {
+    return argument_type("D_PCAP_PROTO", call, 1, "integer", tools_.types.name(link.type));
+  }
+  dif::Action action;
+  action.kind = kind;
+  for (const Expr* argument : {&packet, &link}) {
+    action.arguments.push_back(
+        TRY(CodeGenerator::generate_integer(tools_.resolver, *argument, tools_.types.uint64)));
+  }
+  return action;
+}
+
 Checked<dif::Action> ValueActions::setopt(Expr& call, ActionKind) {
   dif::Action action;
   action.kind = ActionKind::Setopt;

@@ -13,6 +13,7 @@ class ValueActions {
 
   Checked<dif::Action> trace(Expr& call, dif::ActionKind kind);
   Checked<dif::Action> print(Expr& call, dif::ActionKind kind);
+  Checked<dif::Action> pcap(Expr& call, dif::ActionKind kind);
   Checked<dif::Action> tracemem(Expr& call, dif::ActionKind kind);  // or TracememDynamic
   Checked<dif::Action> setopt(Expr& call, dif::ActionKind kind);
   Checked<dif::Action> without_arguments(Expr& call, dif::ActionKind kind);
