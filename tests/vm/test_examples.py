@@ -234,6 +234,9 @@ EXAMPLES = {
                          rows(r"^ *\d+ dd +vdb +R +\d+ +4096 +\d+ /mnt/xfs/log$", 10)]),
     "disklatency": ([], READS, [distribution("vdc1 +read", 20)]),
     "diskseeks": ([], READS, [rows(r"^ +0 \|@+ +19 *$", 1), distribution("vdc1", 19)]),
+    # Where no socket has the port; the file of the packets is read by test_packets.py.
+    "drops": (["-x", "pcapfile=/dev/null"], "packets 9001 3 100",
+              [rows(r"^\d+ +\S+ +108 bytes at vmlinux`__udp4_lib_rcv\+0x\w+: .*SKB_DROP_REASON_NO_SOCKET", 3)]),
     "errors": ([], "for n in 1 2 3; do cat /none 2>/dev/null; done; true", [rows(r"^cat +openat +2 +3$", 1)]),
     "execs": ([], "sh -c 'sleep 0.01; /bin/none'; true",
               [rows(r"^\d+ +\d+ +0 sleep 0\.01$", 1), rows(r"^\d+ +\d+ +2 /bin/none$", 1)]),
@@ -301,7 +304,7 @@ class Examples(unittest.TestCase):
     def check_all(self, image):
         """Runs them; what one of them keeps from the next is nothing."""
         archive = Archive()
-        for program in ("locks", "numbers"):
+        for program in ("locks", "numbers", "packets"):
             archive.file(f"bin/{program}", static_program(f"{program}.c"), 0o755)
         initrd = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "initrd")
         initrd.write_bytes(initrd_with(image, archive))
