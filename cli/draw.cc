@@ -22,9 +22,11 @@ namespace {
 constexpr std::size_t kLongestRecord = std::size_t{1} << 30;  // bytes
 constexpr std::size_t kDeepestRecord = 10;                    // of objects and arrays in a record
 
+constexpr std::size_t kMostValueMembers = 20'000;  // of structures in a record
+
 /// The members that pictures look at. Others are not even stored, so that a hostile record has no
-/// object of many members.
-constexpr std::array<std::string_view, 21> kDrawnMembers{"timestamp",
+/// object of many members, but for those of a structure's value.
+constexpr std::array<std::string_view, 50> kDrawnMembers{"timestamp",
                                                          "machine",
                                                          "name",
                                                          "output",
@@ -44,7 +46,52 @@ constexpr std::array<std::string_view, 21> kDrawnMembers{"timestamp",
                                                          "address",
                                                          "module",
                                                          "symbol",
-                                                         "provider"};
+                                                         "provider",
+                                                         "cpu",
+                                                         "function",
+                                                         "pid",
+                                                         "tid",
+                                                         "execname",
+                                                         "error",
+                                                         "msg",
+                                                         "message",
+                                                         "tracemem",
+                                                         "stack-frames",
+                                                         "ustack-frames",
+                                                         "sym",
+                                                         "mod",
+                                                         "usym",
+                                                         "umod",
+                                                         "uaddr",
+                                                         "aggregation-percentiles",
+                                                         "percentiles",
+                                                         "percentile",
+                                                         "low",
+                                                         "high",
+                                                         "min",
+                                                         "max",
+                                                         "avg",
+                                                         "stddev",
+                                                         "exit",
+                                                         "system",
+                                                         "freopen",
+                                                         "snapshot"};
+
+/// Decides which members of a record are stored.
+class MemberFilter {
+ public:
+  bool keeps(int depth, const std::string& name) {
+    constexpr int kItemDepth = 3;  // of the names in an item of a record's output
+    if (depth <= kItemDepth) in_value_ = depth == kItemDepth && name == "value";
+    if (depth > kItemDepth && in_value_) return ++value_members_ <= kMostValueMembers;
+    return std::ranges::find(kDrawnMembers, name) != kDrawnMembers.end();
+  }
+  bool has_too_many() const { return value_members_ > kMostValueMembers; }
+
+ private:
+  bool in_value_ = false;
+  std::size_t value_members_ = 0;
+};
 
 /// getline() with a bound. False at the end of the input.
 Result<bool> read_line(std::istream& input, std::string& line) {
@@ -69,15 +116,19 @@ Result<bool> read_line(std::istream& input, std::string& line) {
 
 Result<Tree> parse_record(const std::string& line) {
   bool too_deep = false;
+  MemberFilter filter;
   const auto keep = [&](int depth, Tree::parse_event_t event, Tree& parsed) {
     too_deep = too_deep || depth > static_cast<int>(kDeepestRecord);
     if (too_deep) return false;
     if (event != Tree::parse_event_t::key) return true;
-    return std::ranges::find(kDrawnMembers, parsed.get_ref<const Tree::string_t&>()) !=
-           kDrawnMembers.end();
+    return filter.keeps(depth, parsed.get_ref<const Tree::string_t&>());
   };
   Tree record = Tree::parse(line, keep, false);
   if (too_deep) return fail(ErrorCode::Invalid, "it nests too deep for a record of -O jsonl");
+  if (filter.has_too_many()) {
+    return fail(ErrorCode::Limit,
+                fmt::format("the structures in it have more than {} members", kMostValueMembers));
+  }
   if (record.is_discarded()) {
     return fail(ErrorCode::Invalid, "it is no JSON: cut off, damaged, or no output of -O jsonl");
   }
@@ -116,7 +167,12 @@ Result<std::unique_ptr<Picture>> picture_of(const CommandLine& line) {
 
 Result<void> draw(const CommandLine& line) {
   const auto picture = TRY(picture_of(line));
-  const auto take = [&](const Tree& record) { return picture->add(record); };
+  std::string text;
+  const auto take = [&](const Tree& record) -> Result<void> {
+    TRY(picture->add(record));
+    text += picture->take_text();
+    return {};
+  };
   const std::string name = line.arguments.empty() ? "standard input" : line.arguments.front();
   const std::uint64_t drops =
       TRY(line.arguments.empty() ? read_records(std::cin, name, take) : read_file(name, take));
@@ -127,6 +183,8 @@ Result<void> draw(const CommandLine& line) {
     sink = TRY(is_drawn_whole(line.settings.format) ? Sink::fill(line.output_file)
                                                     : Sink::append_to(line.output_file));
   }
+  if (line.settings.format == OutputFormat::Perfetto) TRY(sink.check_takes_bytes());
+  sink.write_safe(text);
   sink.write_safe(drawn->text);
   if (!sink.flush() && !sink.problem().empty()) {
     return fail(ErrorCode::Io, "cannot write output: " + sink.problem());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace ringside::cli {
@@ -50,6 +51,25 @@ TEST(ReadRecords, IsNotTakenInByHostileRecords) {
 
   EXPECT_EQ(read(deep), "a.jsonl: line 1: it nests too deep for a record of -O jsonl");
   EXPECT_EQ(read(many + '}'), "1") << "objects of ours look members up one after the other";
+}
+
+TEST(ReadRecords, KeepsTheMembersOfStructuresUpToABound) {
+  const auto with = [](int members) {
+    std::string value = "{\"k\": 1";
+    for (int i = 0; i < members; ++i) value += ", \"k" + std::to_string(i) + "\": {\"a\": 2}";
+    return R"({"timestamp": 1, "provider": "fbt", "name": "entry", "output": [{"value": )" + value +
+           R"(}, "other": 1}]})";
+  };
+  std::istringstream input(with(2));
+  std::string output;
+  ASSERT_TRUE(read_records(input, "a", [&](const Tree& record) -> Result<void> {
+    output = record["output"].dump();
+    return {};
+  }));
+
+  EXPECT_EQ(output, R"([{"value":{"k":1,"k0":{"a":2},"k1":{"a":2}}}])");
+  EXPECT_EQ(read(with(20'000)),
+            "a.jsonl: line 1: the structures in it have more than 20000 members");
 }
 
 TEST(ReadRecords, CountsDropsAndPassesErrorsOn) {

@@ -12,6 +12,8 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import perfetto_trace
+
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXPECTED = ("bin/ringside", "share/ringside/lib/procfs.d", "share/man/man1/ringside.1",
@@ -110,6 +112,32 @@ class Installing(unittest.TestCase):
             self.assertLessEqual(set(tags), {"svg", "title", "style", "rect", "g", "text", "script"})
             self.assertFalse([name for element in elements for name in element.attrib if name.startswith("on")])
             self.assertIn("<script>alert(1)</script>]]>", "".join(element.text or "" for element in elements))
+
+    def test_a_file_for_perfetto_keeps_the_rules_of_its_reader(self):
+        name = "<b>\u0001\n\u00e4"
+        calls = [("entry", 10), ("entry", 10), ("return", 11), ("return", 30), ("return", 40), ("entry", 50)]
+        records = [{"timestamp": time, "machine": machine, "cpu": 0, "provider": "fbt", "module": "vmlinux",
+                    "function": name, "name": end, "pid": 7, "tid": tid, "execname": name,
+                    "output": [{"type": "string", "value": name}]}
+                   for machine in (name, "b") for tid in (7, 8) for end, time in calls]
+        counts = [{"keys": [name, index], "count": index} for index in range(3)]
+        output = [{"aggregation-data": counts, "aggregation-name": "a"}]
+        records.append({"timestamp": 60, "machine": "b", "cpu": 0, "provider": "profile", "module": "", "function": "",
+                        "name": "tick-1s", "output": output})
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = pathlib.Path(folder, "a.pftrace")
+            done = self.draw("perfetto", "-o", drawn, input=lines)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            trace = perfetto_trace.Trace(drawn.read_bytes())
+
+        clean = "<b>\ufffd\n\u00e4"
+        self.assertEqual(sorted((each.name, each.time, each.end, each.depth) for each in trace.slices),
+                         sorted(4 * [(clean, 10, 30, 0), (clean, 11, 12, 1)]))
+        self.assertEqual([each.time for each in trace.open], 4 * [50])
+        self.assertEqual([each.name for each in trace.instants], 4 * [clean + ":return"])
+        self.assertEqual(trace.named("process"), [f"{clean}: {clean}", f"b: {clean}"])
+        self.assertEqual(sorted(trace.counters().values()), [[0], [1], [2]])
 
     def test_draw_says_which_line_is_none_and_writes_over_no_picture(self):
         record = json.dumps({"timestamp": 1, "provider": "fbt", "name": "entry", "output": []})

@@ -155,7 +155,7 @@ Result<std::size_t> begin_draw(CommandLine& line, const Words& words) {
   line.task = CommandLine::Task::Draw;
   const auto format = parse_output_format(words.size() < 3 ? "" : words[2]);
   if (!format || !is_picture(*format)) {
-    return fail(ErrorCode::Usage, "draw: name the picture: folded, flame, speedscope or heatmap");
+    return fail(ErrorCode::Usage, "draw: name the picture: folded, flame, speedscope, heatmap or perfetto");
   }
   line.settings.format = *format;
   return 2;

@@ -219,7 +219,7 @@ TEST(CommandLine, OneLineForEachMistake) {
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},
       {{"-n", "BEGIN", "-O", "yaml"},
        "-O yaml: the word after it is one of text, json, jsonl, xml, html, csv, folded, flame, "
-       "speedscope and heatmap; an argument of "
+       "speedscope, heatmap and perfetto; an argument of "
        "the program's stands elsewhere"},
       {{"-n"}, "option requires an argument -- n"},
       {{"-l", "-h", "-s", "a.d"}, "only one of the [-AGhlV] options can be specified at a time"},
@@ -497,7 +497,7 @@ TEST(CommandLine, DrawTakesAPictureAndAFile) {
   EXPECT_EQ(file->output_file, "a.svg");
   EXPECT_EQ(two->before_file, "a.jsonl");
   EXPECT_EQ(parse({"draw"}).error().message,
-            "draw: name the picture: folded, flame, speedscope or heatmap");
+            "draw: name the picture: folded, flame, speedscope, heatmap or perfetto");
   EXPECT_EQ(parse({"draw", "json", "a.jsonl"}).error().code, ErrorCode::Usage);
   EXPECT_EQ(parse({"draw", "flame", "a", "b"}).error().code, ErrorCode::Usage);
   EXPECT_EQ(parse({"draw", "flame", "a", "-n", "BEGIN"}).error().code, ErrorCode::Usage);

@@ -405,7 +405,7 @@ std::string language_version_text() {
 }
 
 std::optional<OutputFormat> parse_output_format(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, OutputFormat>, 10> kNames{{
+  constexpr std::array<std::pair<std::string_view, OutputFormat>, 11> kNames{{
       {"text", OutputFormat::Text},
       {"json", OutputFormat::Json},
       {"jsonl", OutputFormat::JsonLines},
@@ -416,6 +416,7 @@ std::optional<OutputFormat> parse_output_format(std::string_view name) {
       {"flame", OutputFormat::Flame},
       {"speedscope", OutputFormat::Speedscope},
       {"heatmap", OutputFormat::Heatmap},
+      {"perfetto", OutputFormat::Perfetto},
   }};
   for (const auto& [known, format] : kNames) {
     if (known == name) return format;
@@ -434,7 +435,8 @@ bool is_picture(OutputFormat format) {
     case OutputFormat::Folded:
     case OutputFormat::Flame:
     case OutputFormat::Speedscope:
-    case OutputFormat::Heatmap: return true;
+    case OutputFormat::Heatmap:
+    case OutputFormat::Perfetto: return true;
   }
   return false;
 }

@@ -23,7 +23,7 @@
 namespace ringside::cli {
 
 /// How records and aggregations are written: dtrace's text, one of the structured forms, or a
-/// picture of aggregations.
+/// picture.
 enum class OutputFormat : std::uint8_t {
   Text,
   Json,
@@ -34,7 +34,8 @@ enum class OutputFormat : std::uint8_t {
   Folded,
   Flame,
   Speedscope,
-  Heatmap
+  Heatmap,
+  Perfetto
 };
 
 /// -C: what the C preprocessor is given besides dtrace's own definitions.
@@ -91,6 +92,7 @@ struct Settings {
   bool quiet_resize = false;                 // quietresize: no word about it
   OutputFormat format = OutputFormat::Text;  // oformat
   bool print_all_aggregations = false;       // -O
+  bool record_threads = false;               // threads
   bool merge_aggregations = false;           // aggmerge: those of several machines are one
   bool raw_user_addresses = false;           // noresolve
   bool demangle = true;
@@ -140,7 +142,7 @@ Result<void> apply_option_argument(Settings& settings, std::string_view argument
 
 /// The names that parse_output_format() takes, for messages.
 inline constexpr std::string_view kOutputFormats =
-    "text, json, jsonl, xml, html, csv, folded, flame, speedscope and heatmap";
+    "text, json, jsonl, xml, html, csv, folded, flame, speedscope, heatmap and perfetto";
 /// "text", "json"...; empty when it is none.
 std::optional<OutputFormat> parse_output_format(std::string_view name);
 /// Whether the form is a picture (cli/pictures).

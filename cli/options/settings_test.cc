@@ -107,7 +107,7 @@ TEST(Option, ABadValueIsAnsweredWithWhatItHasToBe) {
       {"stackframes=-1", "a number from 0 to 2048"},
       {"cpu=one", "a CPU's number, or all"},
       {"oformat=yaml",
-       "one of text, json, jsonl, xml, html, csv, folded, flame, speedscope and heatmap"},
+       "one of text, json, jsonl, xml, html, csv, folded, flame, speedscope, heatmap and perfetto"},
       {"encoding=latin1", "ascii or utf8"},
       {"late=soon", "one of all, dynamic and static"},
       {"maxslow=101", "a percentage from 1 to 100"},

@@ -84,7 +84,8 @@ Result<Output> Output::create(const ProgramView& view, Settings& settings, Sink&
 
 Result<Output> Output::create(std::span<const ProgramView* const> views, Settings& settings,
                               Sink& sink) {
-  TRY(check_drawable(settings.format, views.front()->program().aggregations));
+  TRY(check_drawable(settings.format, views.front()->program()));
+  if (settings.format == OutputFormat::Perfetto) TRY(sink.check_takes_bytes());
   Output output(views, settings, sink);
   for (const auto& source : output.sources_) TRY(output.parse_formats(*source));
   if (settings.merge_aggregations && output.several()) TRY(output.merge_aggregations());

@@ -151,6 +151,7 @@ class Output {
   // The functions that actions.def names.
   void show_nothing(const Step& step, std::span<const Value> values);
   void tell_exit(const Step& step, std::span<const Value> values);
+  void tell_thread(const Step& step, std::span<const Value> values);
   void print_value(const Step& step, std::span<const Value> values);
   void print_memory(const Step& step, std::span<const Value> values);
   void print_packet(const Step& step, std::span<const Value> values);

@@ -32,6 +32,13 @@ void Output::tell_exit(const Step&, std::span<const Value> values) {
   if (!values.empty()) presenter_->exit(integer_value(values[0]));
 }
 
+void Output::tell_thread(const Step&, std::span<const Value> values) {
+  if (values.size() < 3) return;
+  presenter_->thread({static_cast<std::uint32_t>(integer_value(values[0])),
+                      static_cast<std::uint32_t>(integer_value(values[1])),
+                      text_value(values[2].bytes)});
+}
+
 void Output::print_value(const Step& step, std::span<const Value> values) {
   if (values.empty()) return;
   const auto& shapes = view().program().shapes;

@@ -82,6 +82,12 @@ class Presenter {
   virtual void emptied(const dif::Action& action, std::optional<std::int64_t> keep,
                        bool merged) = 0;
   virtual void exit(std::int64_t status) = 0;
+  /// The thread that fired, with -x threads.
+  struct Thread {
+    std::uint32_t pid = 0, tid = 0;
+    std::string_view execname;
+  };
+  virtual void thread(const Thread& thread) = 0;
   virtual void truncate() = 0;
   /// freopen(); an empty path is the first output again.
   virtual Result<void> reopen(const std::string& path) = 0;

@@ -33,6 +33,12 @@ void Sink::look_at_descriptor() {
   terminal_ = ::isatty(fd()) == 1;
 }
 
+Result<void> Sink::check_takes_bytes() const {
+  if (!escapes()) return {};
+  return fail(ErrorCode::Unsupported,
+              "this output is no text for a terminal: name a file for it with -o");
+}
+
 void Sink::write(std::string_view text, const OwnParts& own) {
   if (!escapes()) {
     pending_ += text;

@@ -30,6 +30,8 @@ class Sink {
 
   /// Whether it goes to a terminal, and text is escaped for it.
   bool escapes() const { return terminal_ && !raw_text_; }
+  /// Unsupported: it goes to a terminal, which takes text alone.
+  Result<void> check_takes_bytes() const;
   /// rawtext: a terminal gets everything as it is.
   void set_raw_text(bool raw) { raw_text_ = raw; }
 

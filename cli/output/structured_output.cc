@@ -263,11 +263,11 @@ class StructuredOutput : public Presenter {
     view_ = &view;
     names_machine_ = true;
   }
-  void begin(const Row& row) override {
-    record_ = head(row.origin);
-    record_["output"] = Tree::array();
+  void begin(const Row& row) override { record_ = head(row.origin); }
+  void end() override {
+    if (!record_.contains("output")) record_["output"] = Tree::array();
+    writer_->record(record_);
   }
-  void end() override { writer_->record(record_); }
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
   void packet(const Packet& packet, bool in_file) override;
@@ -277,6 +277,11 @@ class StructuredOutput : public Presenter {
   void percentiles(const Aggregates& aggregates, std::string_view wanted) override;
   void emptied(const dif::Action& action, std::optional<std::int64_t> keep, bool merged) override;
   void exit(std::int64_t status) override { add({{"exit", status}}); }
+  void thread(const Thread& thread) override {
+    record_["pid"] = thread.pid;
+    record_["tid"] = thread.tid;
+    record_["execname"] = valid_utf8(thread.execname);
+  }
   // A document that lost its beginning would be none.
   void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
   Result<void> reopen(const std::string& path) override {

@@ -303,12 +303,14 @@ class PictureWriter final : public RecordWriter {
   PictureWriter(OutputFormat format, Sink& sink) : sink_(sink), picture_(make_picture(format)) {}
 
   void record(const Tree& tree) override {
-    if (taken_) taken_ = picture_->add(tree);
+    if (!taken_) return;
+    taken_ = picture_->add(tree);
+    sink_.write_safe(picture_->take_text());
   }
   Result<std::vector<std::string>> finish() override {
     TRY(taken_);
     Picture::Drawn drawn = TRY(picture_->draw());
-    sink_.write_safe(drawn.text);  // pictures have no control characters
+    sink_.write_safe(drawn.text);  // see pictures.h
     return std::move(drawn.notes);
   }
 
@@ -340,7 +342,8 @@ std::unique_ptr<RecordWriter> make_record_writer(OutputFormat format, Sink& sink
     case OutputFormat::Folded:
     case OutputFormat::Flame:
     case OutputFormat::Speedscope:
-    case OutputFormat::Heatmap: return std::make_unique<PictureWriter>(format, sink);
+    case OutputFormat::Heatmap:
+    case OutputFormat::Perfetto: return std::make_unique<PictureWriter>(format, sink);
     case OutputFormat::Json:
     case OutputFormat::Text: break;
   }

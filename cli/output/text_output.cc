@@ -72,6 +72,7 @@ class TextOutput : public Presenter {
   }
   void emptied(const dif::Action&, std::optional<std::int64_t>, bool) override {}
   void exit(std::int64_t /*status*/) override {}
+  void thread(const Thread& /*thread*/) override {}
   void truncate() override {
     write_text();
     sink_.truncate();

@@ -1,5 +1,5 @@
 // In this file, top to bottom: which aggregations can be drawn, folded stacks, flame graphs,
-// speedscope's files, heat maps, the choice.
+// speedscope's files, heat maps, the choice. Perfetto's: perfetto_records.h.
 #include "cli/pictures/pictures.h"
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "cli/pictures/flame_svg.h"
 #include "cli/pictures/heat_svg.h"
 #include "cli/pictures/heat_table.h"
+#include "cli/pictures/perfetto_records.h"
 #include "cli/pictures/stack_counts.h"
 #include "dif/program/aggregate_function.h"
 
@@ -253,6 +254,7 @@ std::unique_ptr<Picture> make_picture(OutputFormat format) {
     case OutputFormat::Flame: return std::make_unique<FlamePicture>();
     case OutputFormat::Speedscope: return std::make_unique<SpeedscopeFile>();
     case OutputFormat::Heatmap: return std::make_unique<HeatMap>();
+    case OutputFormat::Perfetto: return make_perfetto_picture();
     default: return std::make_unique<FoldedStacks>();
   }
 }
@@ -261,12 +263,11 @@ std::unique_ptr<Picture> make_difference(StackTable before) {
   return std::make_unique<FlameDifference>(std::move(before));
 }
 
-Result<void> check_drawable(OutputFormat format, std::span<const dif::Aggregation> aggregations) {
+Result<void> check_drawable(OutputFormat format, const dif::Program& program) {
+  if (!is_picture(format)) return {};
+  if (format == OutputFormat::Perfetto) return check_perfetto(program);
   const bool heat = format == OutputFormat::Heatmap;
-  if (!is_picture(format) ||
-      std::ranges::any_of(aggregations, heat ? has_buckets : ends_in_stack)) {
-    return {};
-  }
+  if (std::ranges::any_of(program.aggregations, heat ? has_buckets : ends_in_stack)) return {};
   return fail(ErrorCode::NotFound,
               fmt::format("the program has nothing to draw; a picture needs {}",
                           heat ? kMakeDistribution : kMakeStacks));

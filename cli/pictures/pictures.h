@@ -1,12 +1,11 @@
-// Pictures of a trace's aggregations: folded stacks, flame graphs, speedscope's files, heat maps. A
-// picture takes structured records (docs/output-schema.json), those of a trace (-O) as those of a
-// file (`ringside draw`), and is text at the end. docs/pictures.md describes each.
-// Does not: read files or write to descriptors.
+// Pictures of a trace: folded stacks, flame graphs, speedscope's files, heat maps, files for
+// Perfetto. A picture takes structured records (docs/output-schema.json), those of a trace (-O) as
+// those of a file (`ringside draw`), and is text at the end. docs/pictures.md describes each. Does
+// not: read files or write to descriptors.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +26,12 @@ class Picture {
   virtual Result<void> add(const Tree& record) = 0;
 
   struct Drawn {
-    std::string text;                // the whole picture: valid UTF-8 without control characters
+    /// The picture, or the rest of it: but for Perfetto valid UTF-8 without control characters.
+    std::string text;
     std::vector<std::string> notes;  // lines for the user: what the picture leaves out
   };
+  /// The next part of a picture that is made from its beginning to its end; draw() has the rest.
+  virtual std::string take_text() { return {}; }
   /// NotFound: the records have nothing to draw; the line says which aggregation to make.
   virtual Result<Drawn> draw() = 0;
 };
@@ -42,7 +44,7 @@ std::unique_ptr<Picture> make_picture(OutputFormat format);
 class StackTable;
 std::unique_ptr<Picture> make_difference(StackTable before);
 
-/// Before a trace begins: NotFound where none of a program's aggregations can be in the picture.
-Result<void> check_drawable(OutputFormat format, std::span<const dif::Aggregation> aggregations);
+/// Before a trace begins: NotFound where nothing of the program's can be in the picture.
+Result<void> check_drawable(OutputFormat format, const dif::Program& program);
 
 }  // namespace ringside::cli

@@ -1,9 +1,11 @@
 // How fast a flame graph of many stacks is drawn: 10,000 distinct ones of 24 frames, from their
-// records to the SVG's text, and the text alone.
+// records to the SVG's text, and the text alone. How many firings a second become a file for
+// Perfetto: the file alone, and from records.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include "cli/pictures/flame_svg.h"
+#include "cli/pictures/perfetto_trace.h"
 #include "cli/pictures/pictures.h"
 #include "cli/pictures/stack_counts.h"
 #include "vmm/base/check.h"
@@ -63,6 +65,71 @@ void flame_of_stacks(benchmark::State& state) {
   }
 }
 BENCHMARK(flame_of_stacks)->Unit(benchmark::kMillisecond);
+
+constexpr unsigned kThreads = 64, kCalls = 16;  // a round of a thread is so many calls, half inside
+                                                // of others
+
+/// Calls of functions on 64 threads of 4 vCPUs, each with an argument and a result.
+void perfetto_of_firings(benchmark::State& state) {
+  PerfettoTrace trace;
+  PerfettoTrace::Machine& machine = *trace.machine("web1");
+  std::vector<PerfettoTrace::Probe*> entries, returns;
+  for (unsigned i = 0; i < kCalls; ++i) {
+    const std::string function = fmt::format("function_{}", i);
+    entries.push_back(&trace.probe({"fbt", "vmlinux", function, "entry"}));
+    returns.push_back(&trace.probe({"fbt", "vmlinux", function, "return"}));
+  }
+  std::uint64_t time = 1'000'000, bytes = 0, firings = 0;
+  const auto fire = [&](PerfettoTrace::Probe& probe, std::uint32_t thread) {
+    trace.begin({machine, probe, thread % 4, time += 100,
+                 PerfettoTrace::Thread{1000, 1000 + thread, "worker"}});
+    trace.note("value", static_cast<std::int64_t>(time));
+    trace.end();
+    ++firings;
+  };
+  for (auto _ : state) {
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+      for (unsigned i = 0; i < kCalls; i += 2) {
+        fire(*entries[i], thread);
+        fire(*entries[i + 1], thread);
+        fire(*returns[i + 1], thread);
+        fire(*returns[i], thread);
+      }
+    }
+    bytes += trace.take().size();
+  }
+  CHECK(!trace.is_empty());
+  state.SetItemsProcessed(static_cast<std::int64_t>(firings));
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+}
+BENCHMARK(perfetto_of_firings);
+
+void perfetto_of_records(benchmark::State& state) {
+  const auto picture = make_picture(OutputFormat::Perfetto);
+  Tree output = Tree::array();
+  output.push_back({{"type", "int64_t"}, {"value", 42}});
+  Tree record = {{"timestamp", 1},
+                 {"machine", "web1"},
+                 {"cpu", 0},
+                 {"id", 7},
+                 {"provider", "fbt"},
+                 {"module", "vmlinux"},
+                 {"function", "vfs_read"},
+                 {"name", "entry"},
+                 {"pid", 1000},
+                 {"tid", 1000},
+                 {"execname", "worker"},
+                 {"output", std::move(output)}};
+  std::uint64_t time = 1'000'000;
+  for (auto _ : state) {
+    record["timestamp"] = time += 100;
+    record["name"] = time / 100 % 2 == 0 ? "entry" : "return";
+    CHECK(picture->add(record).has_value());
+    benchmark::DoNotOptimize(picture->take_text());
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK(perfetto_of_records);
 
 }  // namespace
 }  // namespace ringside::cli

@@ -466,13 +466,24 @@ TEST(CheckDrawable, KnowsBeforeATraceBegins) {
   stacks.keys = {{dif::ValueKind::String, false, 0}, {dif::ValueKind::KernelStack, false, 160}};
   counts.keys = {{dif::ValueKind::KernelStack, false, 160}, {dif::ValueKind::String, false, 0}};
   values.function = dif::AggregateFunction::Quantize;
-  const std::vector all{counts, values, stacks}, without{counts, values}, plain{counts};
+  dif::Program all, without, plain, empty;
+  all.aggregations = {counts, values, stacks};
+  without.aggregations = {counts, values};
+  plain.aggregations = {counts};
+  dif::Program records;
+  records.clauses.emplace_back();  // dtrace's default action
+  empty.clauses.emplace_back().actions.emplace_back().kind = dif::ActionKind::Evaluate;
 
   EXPECT_TRUE(check_drawable(OutputFormat::Flame, all));
   EXPECT_FALSE(check_drawable(OutputFormat::Flame, without));
   EXPECT_TRUE(check_drawable(OutputFormat::Heatmap, without));
   EXPECT_FALSE(check_drawable(OutputFormat::Heatmap, plain));
   EXPECT_TRUE(check_drawable(OutputFormat::Json, plain));
+  EXPECT_TRUE(check_drawable(OutputFormat::Perfetto, plain));
+  EXPECT_TRUE(check_drawable(OutputFormat::Perfetto, records));
+  EXPECT_EQ(check_drawable(OutputFormat::Perfetto, empty).error().message,
+            "the program has nothing to draw; a picture needs what its clauses record, or "
+            "aggregations: fbt::vfs_read:entry, fbt::vfs_read:return { trace(arg1); }");
 }
 
 TEST(Svg, EscapesWhatXmlCannotHold) {

@@ -15,6 +15,9 @@
 #include "cli/program/saved_program.h"
 #include "cli/session/session_target.h"
 #include "dif/d/types/system_types.h"
+#include "dif/program/builtin.h"
+#include "dif/program/insn.h"
+#include "dif/verify/predicate_checks.h"
 
 namespace ringside::cli {
 
@@ -183,6 +186,31 @@ Result<void> Script::take_over_saved(const MachinesEnvironment& environment) {
     }
   }
   return {};
+}
+
+/// Before all that a clause records, but after speculate(), which decides where it goes.
+void Script::tell_threads() {
+  using dif::ValueKind;
+  const auto value_of = [](dif::Builtin variable, dif::ValueType type) {
+    dif::Difo difo;
+    difo.text = {dif::encode_indexed(dif::Opcode::Ldgs, static_cast<unsigned>(variable), 1),
+                 dif::encode_return(1)};
+    difo.strings = std::string(1, '\0');
+    difo.result = type;
+    return difo;
+  };
+  dif::Action thread;
+  thread.kind = dif::ActionKind::TellThread;
+  thread.arguments = {
+      value_of(dif::Builtin::Pid, {ValueKind::Integer, true, 4}),
+      value_of(dif::Builtin::Tid, {ValueKind::Integer, true, 4}),
+      value_of(dif::Builtin::Execname, {ValueKind::String, false, dif::kTaskNameBytes})};
+  for (dif::Clause& clause : program_->clauses) {
+    if (!dif::makes_records(clause)) continue;
+    const auto first = std::ranges::find_if(
+        clause.actions, [](const dif::Action& action) { return dif::records_data(action.kind); });
+    clause.actions.insert(first, thread);
+  }
 }
 
 Result<void> Script::record_kernel_of(const providers::Target& target) {

@@ -35,6 +35,8 @@ class Script {
   const dif::Program* program() const { return program_ ? &*program_ : nullptr; }
   /// Writes into the program what it needs of the kernel that it was compiled against.
   Result<void> record_kernel_of(const providers::Target& target);
+  /// -x threads: each record of the program will have its thread.
+  void tell_threads();
   /// Targets are bound: it is not needed any more.
   void release_program() { program_.reset(); }
 

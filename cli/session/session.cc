@@ -95,9 +95,9 @@ class Session {
   std::optional<FiguresFile> figures_;  // while machines are traced
 };
 
-// A heat map has a column for each print. With dtrace's second, prints in between would show
-// nothing new.
-constexpr std::chrono::milliseconds kHeatmapTakes{20};
+// A heat map has a column for each print, a counter of Perfetto's a value. With dtrace's second,
+// prints in between would show nothing new.
+constexpr std::chrono::milliseconds kTakesForPictures{20};
 
 std::string kernel_name(const guest_linux::Kernel* kernel) {
   if (kernel == nullptr) return "something that is no Linux";
@@ -405,11 +405,13 @@ Result<int> Session::trace() {
     file_.emplace(TRY(whole ? Sink::fill(line_.output_file) : Sink::append_to(line_.output_file)));
     file_->set_raw_text(line_.settings.raw_text);
   }
-  if (line_.settings.format == OutputFormat::Heatmap) {
+  const bool perfetto = line_.settings.format == OutputFormat::Perfetto;
+  if (perfetto || line_.settings.format == OutputFormat::Heatmap) {
     auto& interval = line_.settings.aggregate_interval;
-    interval = std::min<std::chrono::nanoseconds>(interval, kHeatmapTakes);
+    interval = std::min<std::chrono::nanoseconds>(interval, kTakesForPictures);
   }
   list_instructions();
+  if (perfetto || line_.settings.record_threads) script_.tell_threads();
   auto programs = TRY(bound_programs(script_, targets_));
   script_.release_program();
   if (line_.task == CommandLine::Task::CompileOnly) {

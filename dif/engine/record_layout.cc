@@ -41,10 +41,8 @@ ValueType recorded_type(const Action& action, std::uint32_t argument,
 
 RecordKind kind_of(const Clause& clause) {
   const auto is_speculate = [](const Action& a) { return a.kind == ActionKind::Speculate; };
-  const auto is_recorded = [](const Action& a) { return records_data(a.kind); };
   if (std::ranges::any_of(clause.actions, is_speculate)) return RecordKind::Speculative;
-  const bool records = clause.actions.empty() || std::ranges::any_of(clause.actions, is_recorded);
-  return records ? RecordKind::Principal : RecordKind::None;
+  return makes_records(clause) ? RecordKind::Principal : RecordKind::None;
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ bool is_order(ActionKind kind) {
     case ActionKind::System:
     case ActionKind::Freopen: return true;
     case ActionKind::Pcap: return false;  // DTrace has it, but under a number that is taken
+    case ActionKind::TellThread: return false;
     // Numbers of ours are those of actions that DTrace's library does by itself.
     default: return action_info(kind).number >= kFirstPrivateAction && records_data(kind);
   }

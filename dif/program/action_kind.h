@@ -25,6 +25,7 @@ namespace ringside::dif {
 ///   Evaluate                    [0]: evaluated for its side effects
 ///   Setopt                      format: the name; text: the value; empty: it may be an argument
 ///   Speculate, Commit, Discard  [0]: the speculation
+///   TellThread                  [0]: pid, [1]: tid, [2]: execname
 enum class ActionKind : std::uint8_t {
 #define DIF_ACTION(kind, number, text, least, most, changes, records, build, verify, fire, show) \
   kind,

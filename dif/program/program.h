@@ -275,6 +275,13 @@ struct Clause {
   bool operator==(const Clause&) const = default;
 };
 
+/// Whether its firings have records. dtrace's default action is a record without data.
+inline bool makes_records(const Clause& clause) {
+  return clause.actions.empty() || std::ranges::any_of(clause.actions, [](const Action& action) {
+           return records_data(action.kind);
+         });
+}
+
 /// A part of the guest's kernel ("vmlinux" or a module) of which a program contains types without a
 /// name. Such types cannot be found in another kernel, so the program runs only where that part has
 /// the same types. The code that saves the program adds what identifies them

@@ -164,6 +164,16 @@ Result<void> check_setopt(const Action& action, const Program&) {
   return {};
 }
 
+Result<void> check_thread(const Action& action, const Program&) {
+  TRY(expect_arguments(action, 3));
+  const auto kind = [&](std::size_t argument) { return action.arguments[argument].result.kind; };
+  if (kind(0) == ValueKind::Integer && kind(1) == ValueKind::Integer &&
+      kind(2) == ValueKind::String) {
+    return {};
+  }
+  return invalid("a thread is two numbers and a string");
+}
+
 Result<void> check_one_aggregation(const Action& action, const Program&) {
   TRY(expect_aggregation(action));
   return expect_arguments(action, 0);

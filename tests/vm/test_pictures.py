@@ -1,15 +1,20 @@
-"""Pictures of a real trace: folded stacks and the flame graph have the aggregation's own counts, and a heat
-map has the distribution's, for a workload that makes a known number of reads."""
+"""Pictures of a real trace: folded stacks and the flame graph have the aggregation's own counts, a heat map
+has the distribution's, and a file for Perfetto a slice for each call, for a workload that makes a known number
+of reads."""
 
 import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from xml.etree import ElementTree
 
 import ringside
+
+sys.path.append(str(ringside.ROOT / "tests"))
+import perfetto_trace  # pylint: disable=wrong-import-position
 
 READS = 2000
 SVG = "{http://www.w3.org/2000/svg}"
@@ -20,6 +25,14 @@ fbt::vfs_read:entry /execname == "workload"/ {
   @sizes = quantize(arg2);
 }
 tick-200ms { printa(@sizes); }
+"""
+SLICES = """
+syscall::read:entry, syscall::read:return /execname == "workload"/ { trace(arg0); }
+syscall::read:return /execname == "workload"/ { @reads[execname] = count(); }
+fbt::vfs_read:entry, fbt::vfs_read:return /execname == "workload"/ {}
+sched:::on-cpu, sched:::off-cpu {}
+tick-200ms { printa(@reads); }
+END { printf("that is all\\n"); }
 """
 
 
@@ -103,6 +116,43 @@ class Pictures(unittest.TestCase):
         told = [text.text for text in root.iter(f"{SVG}text") if "about" in text.get("class", "")]
         self.assertEqual(len(told), 1, outcome)
         self.assertGreaterEqual(number(told[0]), READS)
+
+    def test_a_file_for_perfetto_has_a_slice_for_each_call(self):
+        for image, cpus in ringside.GUESTS:
+            with self.subTest(image=image, cpus=cpus):
+                drawn = pathlib.Path(self.folder.name, f"{image}-{cpus}.pftrace")
+                outcome = ringside.run(SLICES, image=image, cpus=cpus, options=["-O", "perfetto", "-o", drawn],
+                                       command=f"workload --reads {READS} --read-size 7")
+                self.check_slices(perfetto_trace.Trace(drawn.read_bytes()), cpus, outcome)
+
+    def test_saved_output_with_threads_makes_the_same_file(self):
+        saved = pathlib.Path(self.folder.name, "threads.jsonl")
+        outcome = ringside.run(SLICES, options=["-O", "jsonl", "-x", "threads", "-o", saved],
+                               command=f"workload --reads {READS} --read-size 7")
+        drawn = saved.with_suffix(".pftrace")
+        self.draw("perfetto", "-o", drawn, saved)
+        self.check_slices(perfetto_trace.Trace(drawn.read_bytes()), 1, outcome)
+
+    def check_slices(self, trace, cpus, outcome):
+        """The trace's own count is that of the slices, each with one of the function inside."""
+        reads = [each for each in trace.slices if each.name == "read"]
+        inside = [each for each in trace.slices if each.name == "vfs_read" and each.depth == 1]
+        counted = next(values[-1] for name, values in trace.counters().items() if name == "@reads[workload]")
+        self.assertGreaterEqual(len(reads), READS, outcome)
+        self.assertEqual((len(reads), len(inside)), (counted, counted), outcome)
+        # The end has the result.
+        self.assertEqual(sum(each.notes["return value"] == 7 for each in reads), READS)
+        self.assertEqual({"value", "return value"}, {name for each in reads for name in each.notes})
+        self.assertEqual({(each.track.kind, each.track.name, each.category) for each in reads},
+                         {("thread", "workload", "syscall")})
+        process = trace.tracks[reads[0].track.parent]
+        self.assertRegex(process.name, r": workload$")
+        vcpus = {f"vCPU {number}" for number in range(cpus)}
+        ran = {each.name for each in trace.slices if each.track.name in vcpus}
+        self.assertIn(f"workload {reads[0].track.tid}", ran)
+        self.assertLessEqual(vcpus, set(trace.named("plain")))
+        self.assertEqual([each.notes for each in trace.instants if each.name == "END"],
+                         [{"message": "that is all"}])
 
     def test_a_program_without_stacks_ends_before_it_traces(self):
         outcome = ringside.run("BEGIN { @[execname] = count(); exit(0); }", machine=False, options=["-O", "flame"])
