@@ -15,18 +15,19 @@
 #include "cli/messages/messages.h"
 #include "cli/output/sink.h"
 #include "cli/pictures/stack_counts.h"
+#include "dif/program/action_kind.h"
 
 namespace ringside::cli {
 namespace {
 
 constexpr std::size_t kLongestRecord = std::size_t{1} << 30;  // bytes
 constexpr std::size_t kDeepestRecord = 10;                    // of objects and arrays in a record
+constexpr std::size_t kMostValueMembers = 20'000;             // of structures in a record
 
-constexpr std::size_t kMostValueMembers = 20'000;  // of structures in a record
-
-/// The members that pictures look at. Others are not even stored, so that a hostile record has no
-/// object of many members, but for those of a structure's value.
-constexpr std::array<std::string_view, 50> kDrawnMembers{"timestamp",
+/// The members that pictures look at, besides those named after actions and aggregating functions.
+/// Others are not even stored, so that a hostile record has no object of many members, but for
+/// those of a structure's value.
+constexpr std::array<std::string_view, 32> kDrawnMembers{"timestamp",
                                                          "machine",
                                                          "name",
                                                          "output",
@@ -34,12 +35,8 @@ constexpr std::array<std::string_view, 50> kDrawnMembers{"timestamp",
                                                          "aggregation-name",
                                                          "aggregation-function",
                                                          "merged",
-                                                         "clear",
-                                                         "trunc",
                                                          "keep",
                                                          "keys",
-                                                         "count",
-                                                         "sum",
                                                          "buckets",
                                                          "value",
                                                          "range",
@@ -55,27 +52,13 @@ constexpr std::array<std::string_view, 50> kDrawnMembers{"timestamp",
                                                          "error",
                                                          "msg",
                                                          "message",
-                                                         "tracemem",
                                                          "stack-frames",
                                                          "ustack-frames",
-                                                         "sym",
-                                                         "mod",
-                                                         "usym",
-                                                         "umod",
-                                                         "uaddr",
                                                          "aggregation-percentiles",
                                                          "percentiles",
                                                          "percentile",
                                                          "low",
-                                                         "high",
-                                                         "min",
-                                                         "max",
-                                                         "avg",
-                                                         "stddev",
-                                                         "exit",
-                                                         "system",
-                                                         "freopen",
-                                                         "snapshot"};
+                                                         "high"};
 
 /// Decides which members of a record are stored.
 class MemberFilter {
@@ -84,7 +67,8 @@ class MemberFilter {
     constexpr int kItemDepth = 3;  // of the names in an item of a record's output
     if (depth <= kItemDepth) in_value_ = depth == kItemDepth && name == "value";
     if (depth > kItemDepth && in_value_) return ++value_members_ <= kMostValueMembers;
-    return std::ranges::find(kDrawnMembers, name) != kDrawnMembers.end();
+    return std::ranges::find(kDrawnMembers, name) != kDrawnMembers.end() ||
+           dif::action_prototype(name) || dif::find_aggregating(name);
   }
   bool has_too_many() const { return value_members_ > kMostValueMembers; }
 

@@ -266,6 +266,12 @@ TEST(Perfetto, ShowsWhatRunsOnEachVcpu) {
                   "web/vCPU 0: end at 40", "web/vCPU 1: begin dd 7 at 60"));
 }
 
+TEST(Perfetto, NamesWhatRunsAsItIsNamedWhenItStops) {
+  EXPECT_THAT(events_of({firing("sched:vmlinux:y:on-cpu", 1, {.execname = "sh"}),
+                         firing("sched:vmlinux:x:off-cpu", 2)}),
+              ElementsAre("web/vCPU 0: begin dd 7 at 1", "web/vCPU 0: end at 2"));
+}
+
 TEST(Perfetto, KeepsMachinesThreadsAndIdleTasksApart) {
   const From web, db{.machine = "db", .pid = 7, .tid = 8}, idle0{.pid = 0, .tid = 0},
       idle1{.pid = 0, .tid = 0, .cpu = 1};

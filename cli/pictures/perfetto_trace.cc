@@ -332,11 +332,12 @@ void PerfettoTrace::end_slice(ThreadTrack& thread) {
 }
 
 void PerfettoTrace::write_running(const Vcpu& vcpu) {
+  const std::string text = fmt::format("{} {}", vcpu.thread->name, vcpu.tid);
   file_.write({.type = EventType::Begin,
                .track = vcpu.number,
                .time = vcpu.running->time,
                .category = vcpu.running->probe->category,
-               .text = vcpu.text,
+               .text = text,
                .notes = vcpu.running->notes});
 }
 
@@ -358,7 +359,7 @@ void PerfettoTrace::begin_to_run(Vcpu& vcpu) {
   if (!time || held_.tid == 0) return write_instant(vcpu, held_.time, *held_.probe, held_.notes);
   vcpu.running = {held_.probe, *time, held_.notes};
   vcpu.tid = held_.tid;
-  vcpu.text = fmt::format("{} {}", held_.thread->name, held_.tid);
+  vcpu.thread = held_.thread;
 }
 
 void PerfettoTrace::end_to_run(Vcpu& vcpu) {

@@ -52,8 +52,8 @@ class PerfettoTrace {
   };
   struct Vcpu : Track {
     std::optional<Open> running;
-    std::uint32_t tid = 0;  // of what runs
-    std::string text;       // its name
+    std::uint32_t tid = 0;                // of what runs
+    const ThreadTrack* thread = nullptr;  // likewise; it may get another name meanwhile
     std::optional<ThreadTrack> idle;
   };
   struct Process {
