@@ -115,7 +115,7 @@ class Installing(unittest.TestCase):
 
     def test_a_file_for_perfetto_keeps_the_rules_of_its_reader(self):
         name = "<b>\u0001\n\u00e4"
-        calls = [("entry", 10), ("entry", 10), ("return", 11), ("return", 30), ("return", 40), ("entry", 50)]
+        calls = [("entry", 10), ("entry", 20), ("return", 20), ("return", 30), ("return", 40), ("entry", 50)]
         records = [{"timestamp": time, "machine": machine, "cpu": 0, "provider": "fbt", "module": "vmlinux",
                     "function": name, "name": end, "pid": 7, "tid": tid, "execname": name,
                     "output": [{"type": "string", "value": name}]}
@@ -133,7 +133,7 @@ class Installing(unittest.TestCase):
 
         clean = "<b>\ufffd\n\u00e4"
         self.assertEqual(sorted((each.name, each.time, each.end, each.depth) for each in trace.slices),
-                         sorted(4 * [(clean, 10, 30, 0), (clean, 11, 12, 1)]))
+                         sorted(4 * [(clean, 10, 30, 0), (clean, 20, 21, 1)]))
         self.assertEqual([each.time for each in trace.open], 4 * [50])
         self.assertEqual([each.name for each in trace.instants], 4 * [clean + ":return"])
         self.assertEqual(trace.named("process"), [f"{clean}: {clean}", f"b: {clean}"])

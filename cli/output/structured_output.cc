@@ -265,7 +265,7 @@ class StructuredOutput : public Presenter {
   }
   void begin(const Row& row) override { record_ = head(row.origin); }
   void end() override {
-    if (!record_.contains("output")) record_["output"] = Tree::array();
+    record_["output"] = std::exchange(output_, Tree::array());
     writer_->record(record_);
   }
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
@@ -323,7 +323,7 @@ class StructuredOutput : public Presenter {
     const dif::ProbeDescription probe{"dtrace", "INTERNAL", "INTERNAL", std::string(name)};
     return head({latest_, vcpu, 0, &probe});
   }
-  void add(Tree item) { record_["output"].push_back(std::move(item)); }
+  void add(Tree item) { output_.push_back(std::move(item)); }
   void message(std::string_view text) { add({{"message", valid_utf8(text)}}); }
   /// An action on the output or the host, by its name, with its command or file.
   void note(dif::ActionKind action, std::string_view text) {
@@ -342,9 +342,10 @@ class StructuredOutput : public Presenter {
   const ProgramView* view_;
   std::unique_ptr<RecordWriter> writer_;
   bool names_machine_ = true;
-  Tree record_ = nullptr;
-  Tree last_ = Tree::array();  // aggregations of the end
-  std::uint64_t latest_ = 0;   // the latest firing, for what has no time of its own
+  Tree record_ = nullptr;        // without its output
+  Tree output_ = Tree::array();  // of that record
+  Tree last_ = Tree::array();    // aggregations of the end
+  std::uint64_t latest_ = 0;     // the latest firing, for what has no time of its own
 };
 
 void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape,

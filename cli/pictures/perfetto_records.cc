@@ -17,7 +17,6 @@ namespace {
 constexpr std::string_view kMakeRecords =
     "what its clauses record, or aggregations: fbt::vfs_read:entry, fbt::vfs_read:return { "
     "trace(arg1); }";
-constexpr std::size_t kLongestCounterName = 200;  // bytes
 
 /// Null: there is none, or it is no text.
 const std::string* text_field(const Tree& tree, std::string_view name) {
@@ -175,7 +174,7 @@ Result<void> PerfettoPicture::count_entry(const std::string& aggregation, const 
   if (!entry.is_object() || keys == entry.end() || !keys->is_array()) {
     return malformed_record("a key of an aggregation lacks its parts");
   }
-  const std::string name = counter_name(aggregation, *keys).substr(0, kLongestCounterName);
+  const std::string name = counter_name(aggregation, *keys);
   const auto count = [&](const std::string& counter, const Tree& value) {
     if (value.is_number_integer()) {
       trace_.count(*counted_, counter, time_, value.get<std::int64_t>());

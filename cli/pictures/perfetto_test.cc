@@ -340,6 +340,21 @@ TEST(Perfetto, CountsAggregationsByKey) {
                   "web/@a[cat, 4]: counter at 4 1"));
 }
 
+TEST(Perfetto, KeepsCountersApartWhoseShownNamesAreTheSame) {
+  const std::string same(300, 'x');
+  Tree data = Tree::array();
+  for (const char* end : {"1", "2"}) {
+    data.push_back({{"keys", Tree::array({same + end})}, {"count", 1}});
+  }
+  Tree items = Tree::array();
+  items.push_back({{"aggregation-data", data}, {"aggregation-name", "a"}});
+  const auto picture = make_picture(OutputFormat::Perfetto);
+  ASSERT_TRUE(picture->add(firing("profile:::tick-1s", 1, {}, items)));
+  const std::string shown = "web/@a[" + same.substr(0, 195) + "..: counter at 1 1";
+
+  EXPECT_THAT(DecodedFile(picture->draw()->text).lines(), ElementsAre(shown, shown));
+}
+
 TEST(Perfetto, ShowsStacksAndStructuresAsText) {
   Tree items = Tree::array();
   items.push_back({{"stack-frames",

@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "cli/pictures/svg.h"
+
 namespace ringside::cli {
 namespace {
 
@@ -16,7 +18,8 @@ using NameKind = PerfettoFile::NameKind;
 
 /// Events of a thread that come so much too early have the time of the one before them. Clocks of
 /// vCPUs differ by less. Records of a speculation, which come when it is committed, by more.
-constexpr std::uint64_t kSlack = 1'000;  // ns
+constexpr std::uint64_t kSlack = 1'000;           // ns
+constexpr std::size_t kLongestCounterName = 200;  // characters
 
 /// A word at the end of a probe's name that begins something, or ends it. Of one group are those
 /// that may belong together.
@@ -199,8 +202,7 @@ void PerfettoTrace::begin(const Firing& firing) {
   told_.notes.clear();
   told_.vcpu = firing.probe.has_thread ? &vcpu_of(firing.machine, firing.vcpu) : nullptr;
   told_.thread = nullptr;
-  if (!firing.probe.has_thread) return;
-  if (!firing.thread) return;
+  if (!firing.probe.has_thread || !firing.thread) return;
   told_.thread = &thread_of(firing, *told_.vcpu);
   told_.tid = firing.thread->tid;
 }
@@ -232,7 +234,7 @@ void PerfettoTrace::count(Machine& machine, std::string_view name, std::uint64_t
     }
     ++counters_;
     known = machine.counters.emplace(name, file_.new_track()).first;
-    file_.describe_counter(known->second, track_of(machine), name);
+    file_.describe_counter(known->second, track_of(machine), shortened(name, kLongestCounterName));
   }
   ++events_;
   file_.write_count(known->second, time, value);

@@ -188,7 +188,7 @@ Result<void> Script::take_over_saved(const MachinesEnvironment& environment) {
   return {};
 }
 
-/// Before all that a clause records, but after speculate(), which decides where it goes.
+/// As the last action, so that messages about faults count the others as the program has them.
 void Script::tell_threads() {
   using dif::ValueKind;
   const auto value_of = [](dif::Builtin variable, dif::ValueType type) {
@@ -206,10 +206,7 @@ void Script::tell_threads() {
       value_of(dif::Builtin::Tid, {ValueKind::Integer, true, 4}),
       value_of(dif::Builtin::Execname, {ValueKind::String, false, dif::kTaskNameBytes})};
   for (dif::Clause& clause : program_->clauses) {
-    if (!dif::makes_records(clause)) continue;
-    const auto first = std::ranges::find_if(
-        clause.actions, [](const dif::Action& action) { return dif::records_data(action.kind); });
-    clause.actions.insert(first, thread);
+    if (dif::makes_records(clause)) clause.actions.push_back(thread);
   }
 }
 

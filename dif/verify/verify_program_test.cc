@@ -137,6 +137,20 @@ TEST(ProgramVerifier, AggregationActionsNameAggregations) {
   EXPECT_NE(with(ActionKind::Printa, {2}), "") << "there are but two";
 }
 
+TEST(ProgramVerifier, AThreadIsTwoNumbersAndAString) {
+  const auto with = [](std::vector<Difo> arguments) {
+    return refusal(action(ActionKind::TellThread, std::move(arguments)));
+  };
+  const std::string where = "DIF of clause 1, action 1: ";
+
+  EXPECT_EQ(with({constant(1), constant(2), constant("dd")}), "");
+  EXPECT_EQ(with({constant(1), constant(2), constant(3)}),
+            where + "a thread is two numbers and a string");
+  EXPECT_EQ(with({constant("dd"), constant(2), constant("dd")}),
+            where + "a thread is two numbers and a string");
+  EXPECT_EQ(with({constant(1)}), where + "1 arguments where 3 are needed");
+}
+
 TEST(ProgramVerifier, PercentilesAreNumbersOfADistribution) {
   const auto with = [](AggregateFunction function, std::string percentiles, std::size_t arguments) {
     Action made = action(ActionKind::Percentile, {arguments, constant(1)});
