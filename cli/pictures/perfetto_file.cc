@@ -12,50 +12,50 @@ namespace {
 using protozero::pbf_builder;
 using protozero::pbf_tag_type;
 
-// Numbers of fields, by the names that docs/perfetto.proto has for them.
-enum class TraceField : pbf_tag_type { packet = 1 };
+// Numbers of fields. docs/perfetto.proto spells their names with small letters: timestamp_clock_id.
+enum class TraceField : pbf_tag_type { Packet = 1 };
 enum class PacketField : pbf_tag_type {
-  clock_snapshot = 6,
-  timestamp = 8,
-  trusted_packet_sequence_id = 10,
-  track_event = 11,
-  interned_data = 12,
-  sequence_flags = 13,
-  trace_packet_defaults = 59,
-  track_descriptor = 60,
-  first_packet_on_sequence = 87,
+  ClockSnapshot = 6,
+  Timestamp = 8,
+  TrustedPacketSequenceId = 10,
+  TrackEvent = 11,
+  InternedData = 12,
+  SequenceFlags = 13,
+  TracePacketDefaults = 59,
+  TrackDescriptor = 60,
+  FirstPacketOnSequence = 87,
 };
-enum class DefaultsField : pbf_tag_type { timestamp_clock_id = 58 };
-enum class SnapshotField : pbf_tag_type { clocks = 1, primary_trace_clock = 2 };
-enum class ClockField : pbf_tag_type { clock_id = 1, timestamp = 2 };
+enum class DefaultsField : pbf_tag_type { TimestampClockId = 58 };
+enum class SnapshotField : pbf_tag_type { Clocks = 1, PrimaryTraceClock = 2 };
+enum class ClockField : pbf_tag_type { ClockId = 1, Timestamp = 2 };
 enum class TrackField : pbf_tag_type {
-  uuid = 1,
-  name = 2,
-  process = 3,
-  thread = 4,
-  parent_uuid = 5,
-  counter = 8,
+  Uuid = 1,
+  Name = 2,
+  Process = 3,
+  Thread = 4,
+  ParentUuid = 5,
+  Counter = 8,
 };
-enum class ProcessField : pbf_tag_type { pid = 1, process_name = 6 };
-enum class ThreadField : pbf_tag_type { pid = 1, tid = 2, thread_name = 5 };
-enum class CounterField : pbf_tag_type { unit = 3 };
+enum class ProcessField : pbf_tag_type { Pid = 1, ProcessName = 6 };
+enum class ThreadField : pbf_tag_type { Pid = 1, Tid = 2, ThreadName = 5 };
+enum class CounterField : pbf_tag_type { Unit = 3 };
 enum class EventField : pbf_tag_type {
-  category_iids = 3,
-  debug_annotations = 4,
-  type = 9,
-  name_iid = 10,
-  track_uuid = 11,
-  name = 23,
-  counter_value = 30,
+  CategoryIids = 3,
+  DebugAnnotations = 4,
+  Type = 9,
+  NameIid = 10,
+  TrackUuid = 11,
+  Name = 23,
+  CounterValue = 30,
 };
 enum class InternedField : pbf_tag_type {};
-enum class InternedNameField : pbf_tag_type { iid = 1, name = 2 };
+enum class InternedNameField : pbf_tag_type { Iid = 1, Name = 2 };
 enum class NoteField : pbf_tag_type {
-  name_iid = 1,
-  uint_value = 3,
-  int_value = 4,
-  double_value = 5,
-  string_value = 6,
+  NameIid = 1,
+  UintValue = 3,
+  IntValue = 4,
+  DoubleValue = 5,
+  StringValue = 6,
 };
 
 constexpr std::uint32_t kSequence = 1;  // all packets are of one
@@ -93,8 +93,8 @@ void add_text(Builder& builder, Field field, std::string_view text) {
 template <class Add>
 void append_annotation(std::string& notes, std::uint64_t name, Add add) {
   pbf_builder<EventField> event(notes);
-  pbf_builder<NoteField> note(event, EventField::debug_annotations);
-  note.add_uint64(NoteField::name_iid, name);
+  pbf_builder<NoteField> note(event, EventField::DebugAnnotations);
+  note.add_uint64(NoteField::NameIid, name);
   add(note);
 }
 
@@ -103,10 +103,10 @@ void append_annotation(std::string& notes, std::uint64_t name, Add add) {
 template <class Fill>
 void PerfettoFile::write_packet(Fill fill) {
   pbf_builder<TraceField> trace(out_);
-  pbf_builder<PacketField> packet(trace, TraceField::packet);
-  packet.add_uint32(PacketField::trusted_packet_sequence_id, kSequence);
+  pbf_builder<PacketField> packet(trace, TraceField::Packet);
+  packet.add_uint32(PacketField::TrustedPacketSequenceId, kSequence);
   if (!new_names_.empty()) {
-    packet.add_message(PacketField::interned_data, new_names_);
+    packet.add_message(PacketField::InternedData, new_names_);
     new_names_.clear();
   }
   fill(packet);
@@ -117,19 +117,19 @@ void PerfettoFile::write_packet(Fill fill) {
 void PerfettoFile::start(std::uint64_t time) {
   if (std::exchange(started_, true)) return;
   write_packet([&](auto& packet) {
-    packet.add_uint32(PacketField::sequence_flags, kStateCleared);
-    packet.add_bool(PacketField::first_packet_on_sequence, true);
+    packet.add_uint32(PacketField::SequenceFlags, kStateCleared);
+    packet.add_bool(PacketField::FirstPacketOnSequence, true);
     {
-      pbf_builder<DefaultsField> defaults(packet, PacketField::trace_packet_defaults);
-      defaults.add_uint32(DefaultsField::timestamp_clock_id, kMonotonic);
+      pbf_builder<DefaultsField> defaults(packet, PacketField::TracePacketDefaults);
+      defaults.add_uint32(DefaultsField::TimestampClockId, kMonotonic);
     }
-    pbf_builder<SnapshotField> snapshot(packet, PacketField::clock_snapshot);
+    pbf_builder<SnapshotField> snapshot(packet, PacketField::ClockSnapshot);
     for (const std::uint32_t each : {kMonotonic, kBoottime}) {
-      pbf_builder<ClockField> clock(snapshot, SnapshotField::clocks);
-      clock.add_uint32(ClockField::clock_id, each);
-      clock.add_uint64(ClockField::timestamp, time);
+      pbf_builder<ClockField> clock(snapshot, SnapshotField::Clocks);
+      clock.add_uint32(ClockField::ClockId, each);
+      clock.add_uint64(ClockField::Timestamp, time);
     }
-    snapshot.add_uint32(SnapshotField::primary_trace_clock, kBoottime);
+    snapshot.add_uint32(SnapshotField::PrimaryTraceClock, kBoottime);
   });
 }
 
@@ -139,8 +139,8 @@ std::uint64_t PerfettoFile::intern(NameKind kind, std::string_view text) {
   if (added) {
     pbf_builder<InternedField> interned(new_names_);
     pbf_builder<InternedNameField> name(interned, static_cast<InternedField>(kind));
-    name.add_uint64(InternedNameField::iid, at->second);
-    add_text(name, InternedNameField::name, text);
+    name.add_uint64(InternedNameField::Iid, at->second);
+    add_text(name, InternedNameField::Name, text);
   }
   return at->second;
 }
@@ -148,9 +148,9 @@ std::uint64_t PerfettoFile::intern(NameKind kind, std::string_view text) {
 template <class Fill>
 void PerfettoFile::write_description(std::uint64_t track, std::uint64_t parent, Fill fill) {
   write_packet([&](auto& packet) {
-    pbf_builder<TrackField> description(packet, PacketField::track_descriptor);
-    description.add_uint64(TrackField::uuid, track);
-    if (parent != 0) description.add_uint64(TrackField::parent_uuid, parent);
+    pbf_builder<TrackField> description(packet, PacketField::TrackDescriptor);
+    description.add_uint64(TrackField::Uuid, track);
+    if (parent != 0) description.add_uint64(TrackField::ParentUuid, parent);
     fill(description);
   });
 }
@@ -158,23 +158,23 @@ void PerfettoFile::write_description(std::uint64_t track, std::uint64_t parent, 
 void PerfettoFile::describe_track(std::uint64_t track, std::uint64_t parent,
                                   std::string_view name) {
   write_description(track, parent,
-                    [&](auto& description) { add_text(description, TrackField::name, name); });
+                    [&](auto& description) { add_text(description, TrackField::Name, name); });
 }
 
 void PerfettoFile::describe_counter(std::uint64_t track, std::uint64_t parent,
                                     std::string_view name) {
   write_description(track, parent, [&](auto& description) {
-    add_text(description, TrackField::name, name);
-    pbf_builder<CounterField> counter(description, TrackField::counter);
-    counter.add_enum(CounterField::unit, kCount);
+    add_text(description, TrackField::Name, name);
+    pbf_builder<CounterField> counter(description, TrackField::Counter);
+    counter.add_enum(CounterField::Unit, kCount);
   });
 }
 
 void PerfettoFile::describe_process(std::uint64_t track, std::int32_t pid, std::string_view name) {
   write_description(track, 0, [&](auto& description) {
-    pbf_builder<ProcessField> process(description, TrackField::process);
-    process.add_int32(ProcessField::pid, pid);
-    add_text(process, ProcessField::process_name, name);
+    pbf_builder<ProcessField> process(description, TrackField::Process);
+    process.add_int32(ProcessField::Pid, pid);
+    add_text(process, ProcessField::ProcessName, name);
   });
 }
 
@@ -182,58 +182,57 @@ void PerfettoFile::describe_thread(std::uint64_t track, std::uint64_t parent,
                                    std::pair<std::int32_t, std::int32_t> pid_and_tid,
                                    std::string_view name) {
   write_description(track, parent, [&](auto& description) {
-    pbf_builder<ThreadField> thread(description, TrackField::thread);
-    thread.add_int32(ThreadField::pid, pid_and_tid.first);
-    thread.add_int32(ThreadField::tid, pid_and_tid.second);
-    add_text(thread, ThreadField::thread_name, name);
+    pbf_builder<ThreadField> thread(description, TrackField::Thread);
+    thread.add_int32(ThreadField::Pid, pid_and_tid.first);
+    thread.add_int32(ThreadField::Tid, pid_and_tid.second);
+    add_text(thread, ThreadField::ThreadName, name);
   });
 }
 
 void PerfettoFile::append_note(std::string& notes, std::uint64_t name, std::int64_t value) {
-  append_annotation(notes, name, [&](auto& note) { note.add_int64(NoteField::int_value, value); });
+  append_annotation(notes, name, [&](auto& note) { note.add_int64(NoteField::IntValue, value); });
 }
 
 void PerfettoFile::append_note(std::string& notes, std::uint64_t name, std::uint64_t value) {
-  append_annotation(notes, name,
-                    [&](auto& note) { note.add_uint64(NoteField::uint_value, value); });
+  append_annotation(notes, name, [&](auto& note) { note.add_uint64(NoteField::UintValue, value); });
 }
 
 void PerfettoFile::append_note(std::string& notes, std::uint64_t name, double value) {
   append_annotation(notes, name,
-                    [&](auto& note) { note.add_double(NoteField::double_value, value); });
+                    [&](auto& note) { note.add_double(NoteField::DoubleValue, value); });
 }
 
 void PerfettoFile::append_note(std::string& notes, std::uint64_t name, std::string_view value) {
   append_annotation(notes, name,
-                    [&](auto& note) { add_text(note, NoteField::string_value, value); });
+                    [&](auto& note) { add_text(note, NoteField::StringValue, value); });
 }
 
 template <class Fill>
 void PerfettoFile::write_event(std::uint64_t time, Fill fill) {
   write_packet([&](auto& packet) {
-    packet.add_uint64(PacketField::timestamp, time);
-    packet.add_uint32(PacketField::sequence_flags, kNeedsState);
-    pbf_builder<EventField> event(packet, PacketField::track_event);
+    packet.add_uint64(PacketField::Timestamp, time);
+    packet.add_uint32(PacketField::SequenceFlags, kNeedsState);
+    pbf_builder<EventField> event(packet, PacketField::TrackEvent);
     fill(event);
   });
 }
 
 void PerfettoFile::write(const Event& event) {
   write_event(event.time, [&](auto& fields) {
-    fields.add_enum(EventField::type, static_cast<std::int32_t>(event.type));
-    fields.add_uint64(EventField::track_uuid, event.track);
-    if (event.category != 0) fields.add_uint64(EventField::category_iids, event.category);
-    if (event.name != 0) fields.add_uint64(EventField::name_iid, event.name);
-    if (!event.text.empty()) add_text(fields, EventField::name, event.text);
+    fields.add_enum(EventField::Type, static_cast<std::int32_t>(event.type));
+    fields.add_uint64(EventField::TrackUuid, event.track);
+    if (event.category != 0) fields.add_uint64(EventField::CategoryIids, event.category);
+    if (event.name != 0) fields.add_uint64(EventField::NameIid, event.name);
+    if (!event.text.empty()) add_text(fields, EventField::Name, event.text);
     out_ += event.notes;  // fields of the same message
   });
 }
 
 void PerfettoFile::write_count(std::uint64_t track, std::uint64_t time, std::int64_t value) {
   write_event(time, [&](auto& fields) {
-    fields.add_enum(EventField::type, static_cast<std::int32_t>(EventType::Counter));
-    fields.add_uint64(EventField::track_uuid, track);
-    fields.add_int64(EventField::counter_value, value);
+    fields.add_enum(EventField::Type, static_cast<std::int32_t>(EventType::Counter));
+    fields.add_uint64(EventField::TrackUuid, track);
+    fields.add_int64(EventField::CounterValue, value);
   });
 }
 

@@ -172,12 +172,12 @@ PerfettoTrace::ThreadTrack& PerfettoTrace::thread_of(const Firing& firing, Vcpu&
   const Thread& thread = *firing.thread;
   Machine& machine = firing.machine;
   if (thread.tid == 0) {
-    if (!vcpu.idle) {
-      vcpu.idle.emplace().number = file_.new_track();
-      file_.describe_track(vcpu.idle->number, track_of(machine),
+    if (vcpu.idle.number == 0) {
+      vcpu.idle.number = file_.new_track();
+      file_.describe_track(vcpu.idle.number, track_of(machine),
                            fmt::format("vCPU {} while idle", firing.vcpu));
     }
-    return *vcpu.idle;
+    return vcpu.idle;
   }
   const std::uint64_t key = std::uint64_t{thread.pid} << 32 | thread.tid;
   const auto [at, added] = machine.threads.try_emplace(key);
@@ -388,7 +388,7 @@ void PerfettoTrace::finish() {
   for (Machine& machine : machines_) {
     for (auto& [number, vcpu] : machine.vcpus) {
       if (vcpu.running) write_running(vcpu);
-      if (vcpu.idle) finish_thread(*vcpu.idle);
+      finish_thread(vcpu.idle);
     }
     for (auto& [key, thread] : machine.threads) finish_thread(thread);
   }

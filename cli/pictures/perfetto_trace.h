@@ -54,7 +54,7 @@ class PerfettoTrace {
     std::optional<Open> running;
     std::uint32_t tid = 0;                // of what runs
     const ThreadTrack* thread = nullptr;  // likewise; it may get another name meanwhile
-    std::optional<ThreadTrack> idle;
+    ThreadTrack idle;                     // its number is 0 until it is needed
   };
   struct Process {
     std::uint64_t track = 0;
