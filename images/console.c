@@ -5,15 +5,20 @@
 
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/signalfd.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -27,6 +32,8 @@ static int output = -1;
 // The one command; pid 0 when there is none. `gate` is the pipe that it waits on before exec.
 static pid_t child_pid;
 static int gate = -1;
+// Its program has begun, and stands before its first instruction, since we are its debugger.
+static int is_held;
 
 // Our end of the pipe that is its standard error, where the host wants that apart; else -1.
 static int errors = -1;
@@ -116,6 +123,7 @@ static _Noreturn void be_the_command(int go, const char* command) {
   sigset_t none;
   // The end of the pipe without a byte means that process 1 gave up on us.
   if (read(go, &byte, 1) != 1) _exit(126);
+  if (byte == 'b' && ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(126);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (is_plain(command)) split_and_exec(command);
@@ -189,6 +197,59 @@ static void start_command(const char* command, int apart) {
   answer("pid %d", (int)child_pid);
 }
 
+static void open_gate(const char* byte) {
+  write_all(gate, byte, 1);
+  close(gate);
+  gate = -1;
+}
+
+static uint64_t entry_of(pid_t pid) {
+  char path[32];
+  Elf64_auxv_t each;
+  uint64_t entry = 0;
+  snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
+  FILE* const file = fopen(path, "r");
+  while (file && entry == 0 && fread(&each, sizeof each, 1, file) == 1) {
+    if (each.a_type == AT_ENTRY) entry = each.a_un.a_val;
+  }
+  if (file) fclose(file);
+  return entry;
+}
+
+static int set_debug_register(int number, uint64_t value) {
+  const size_t at = offsetof(struct user, u_debugreg) + (size_t)number * sizeof(uint64_t);
+  return ptrace(PTRACE_POKEUSER, child_pid, at, value) == 0;
+}
+
+// Until it stops with a SIGTRAP; signals of others reach it. 0 where it has ended.
+static int await_trap(void) {
+  int status;
+  while (waitpid(child_pid, &status, 0) == child_pid && WIFSTOPPED(status)) {
+    if (WSTOPSIG(status) == SIGTRAP) return 1;
+    ptrace(PTRACE_CONT, child_pid, NULL, WSTOPSIG(status));
+  }
+  return 0;
+}
+
+// The program is executed and its libraries are mapped, but nothing of it has run. A debug register
+// stops it there, so its text is untouched.
+static void begin_program(void) {
+  open_gate("b");
+  is_held = await_trap();
+  const uint64_t entry = is_held ? entry_of(child_pid) : 0;
+  if (entry != 0 && set_debug_register(0, entry) && set_debug_register(7, 1)) {
+    ptrace(PTRACE_CONT, child_pid, NULL, NULL);
+    is_held = await_trap() && set_debug_register(7, 0);
+  }
+  if (is_held) {
+    answer("pid %d", (int)child_pid);
+    return;
+  }
+  kill(-child_pid, SIGKILL);
+  child_pid = 0;
+  answer("error the command ended before its program began");
+}
+
 static void handle_line(char* line) {
   static char command[kMaxCommand];
   const int apart = strncmp(line, "run-apart ", 10) == 0;
@@ -200,14 +261,17 @@ static void handle_line(char* line) {
     } else {
       start_command(command, apart);
     }
-  } else if (strcmp(line, "go") == 0) {
-    if (gate < 0) {
+  } else if (strcmp(line, "begin") == 0 || strcmp(line, "go") == 0) {
+    if (is_held && *line == 'g') {
+      ptrace(PTRACE_DETACH, child_pid, NULL, NULL);
+      is_held = 0;
+    } else if (gate < 0) {
       answer("error no command waits");
-      return;
+    } else if (*line == 'b') {
+      begin_program();
+    } else {
+      open_gate("g");
     }
-    write_all(gate, "g", 1);
-    close(gate);
-    gate = -1;
   } else if (strcmp(line, "kill") == 0) {
     // Not an error without a command: it may just have ended, and its `exit` is on the way.
     if (child_pid) kill(-child_pid, SIGKILL);
@@ -248,7 +312,8 @@ static void reap_children(int signals) {
   int status;
   if (read(signals, &info, sizeof info) != (ssize_t)sizeof info) return;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    if (pid != child_pid) continue;
+    if (pid != child_pid || WIFSTOPPED(status)) continue;
+    is_held = 0;
     if (gate >= 0) close(gate);
     gate = -1;
     child_pid = 0;

@@ -158,7 +158,7 @@ Result<MachineOptions> with_files(const CommandLine& line, MachineOptions machin
 }
 
 Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& line,
-                      const MachineOptions& options, Startup& startup) {
+                      const MachineOptions& options, CommandStart start, Startup& startup) {
   GuestCommand port(fds);
   // Another's initrd need not know the port, so it is waited for only where it is needed or ours.
   if (!options.image.empty() || !line.commands.empty()) {
@@ -174,6 +174,15 @@ Result<void> bring_up(Guest& guest, vmm::CommandPort fds, const CommandLine& lin
   };
   auto answer = ask(Errors::Apart);
   if (!answer && port.lacks_request()) answer = ask(Errors::Together);  // an older image
+  if (answer && start == CommandStart::Begun) {
+    TRY(port.begin());
+    answer = startup.wait_message(port, GuestMessage::Kind::Pid, kAnswerLimit, "no 'pid'");
+    if (!answer && port.lacks_request()) {
+      return fail(ErrorCode::Unsupported,
+                  "the image cannot stop a program before its first instruction, as probes of "
+                  "$target need it: build it anew (images/build)");
+    }
+  }
   guest.command_pid = TRY(answer).number;
   guest.command.emplace(std::move(port));
   return {};
@@ -365,7 +374,8 @@ Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line,
 }
 
 /// Every machine begins to boot before one is waited for.
-Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Signals& signals) {
+Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Signals& signals,
+                       CommandStart start) {
   const auto named = [&line](Error error, const MachineOptions& machine) {
     error.message = line_start(line, machine) + error.message;
     return tl::make_unexpected(std::move(error));
@@ -402,7 +412,7 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
     if (line.machines[i].attach) continue;
     Progress::of_stderr().show(fmt::format("waiting for {} to boot", line.machines[i].name));
     Startup startup(*guests[i].traced.machine, signals, types);
-    if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], startup); !up) {
+    if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], start, startup); !up) {
       return named(or_lost(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }
   }
@@ -411,9 +421,10 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
 
 }  // namespace
 
-Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals) {
+Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals,
+                                        CommandStart start) {
   std::vector<Guest> guests;
-  if (auto started = start_all(guests, line, signals); !started) {
+  if (auto started = start_all(guests, line, signals, start); !started) {
     for (Guest& guest : guests) {
       guest.paused_at_arrival.reset();
       if (guest.traced.machine) guest.traced.machine->shut_down();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@
 #include "vmm/machine.h"
 
 namespace ringside::cli {
+
+/// How far the command of -c gets before tracing begins: to its execve(), which can be traced, or
+/// to its program's first instruction, so that the program's own functions have probes.
+enum class CommandStart : std::uint8_t { Waiting, Begun };
 
 struct Guest {
   providers::TracedMachine traced;
@@ -31,7 +36,8 @@ struct Guest {
 /// each. To trace from the first instruction, it holds the machines there instead. A kernel that
 /// moves itself (KASLR) is held at its first instructions at its new addresses. A signal ends the
 /// wait with an error. On failure everything that was started is shut down again.
-Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals);
+Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals,
+                                        CommandStart start);
 
 /// Whether the machine has ended. A machine's command port and monitor close a moment before its
 /// end can be seen. A caller that sees one of them closed waits here for the end, for at most 20

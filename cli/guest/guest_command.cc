@@ -97,6 +97,10 @@ Result<void> GuestCommand::request(std::string_view command, Errors errors) {
   return send(line + '\n');
 }
 
+Result<void> GuestCommand::begin() {
+  return send("begin\n");
+}
+
 Result<void> GuestCommand::go() {
   return send("go\n");
 }

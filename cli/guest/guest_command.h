@@ -40,6 +40,9 @@ class GuestCommand {
   Result<void> request(std::string_view command, Errors errors);
   /// Whether the last message said that the guest knows no such request.
   bool lacks_request() const { return lacks_request_; }
+  /// The command's program begins, and waits for go() before its first instruction, with its
+  /// libraries mapped; the answer is Pid again. An older image answers Error.
+  Result<void> begin();
   Result<void> go();
 
   /// Takes what the control line has to read now; call it when it is readable.

@@ -51,6 +51,8 @@ TEST_F(GuestCommandTest, SendsTheCommandInHexAndThenGo) {
   EXPECT_EQ(sent(), "run 6c730a\n");
   ASSERT_TRUE(port.request("ls", GuestCommand::Errors::Apart));
   EXPECT_EQ(sent(), "run-apart 6c73\n");
+  ASSERT_TRUE(port.begin());
+  EXPECT_EQ(sent(), "begin\n");
   ASSERT_TRUE(port.go());
   EXPECT_EQ(sent(), "go\n");
   EXPECT_FALSE(port.request("", GuestCommand::Errors::Apart));

@@ -51,6 +51,8 @@ class Script {
   std::string place(int line) const { return is_saved() ? std::string() : sources_.place(line); }
   /// The whole of it in an error: "the program", or the file that it was saved to.
   std::string name() const { return is_saved() ? line_.dof_file : "the program"; }
+  /// Whether a provider's name has $target in it: pid$target.
+  bool probes_target() const { return sources_.text().find("$target:") != std::string::npos; }
   /// Whether it was compiled before, perhaps against another kernel.
   bool is_saved() const { return !line_.dof_file.empty(); }
   /// The stability of each program for -v, of all its clauses together. `program` is this one,

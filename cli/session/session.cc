@@ -134,7 +134,8 @@ Result<void> Session::attach() {
         "ended at once: breakpoints and the stub may have stayed in the guest; "
         "`ringside clean` takes them out");
   }
-  std::vector<Guest> guests = TRY(start_guests(line_, signals_));
+  std::vector<Guest> guests = TRY(start_guests(
+      line_, signals_, script_.probes_target() ? CommandStart::Begun : CommandStart::Waiting));
   Progress::of_stderr().show("looking for probes");
   for (const Guest& guest : guests) {
     const vmm::Machine& machine = *guest.traced.machine;

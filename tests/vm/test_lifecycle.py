@@ -285,6 +285,18 @@ class Errors(unittest.TestCase):
         self.assertRegex(outcome.stdout, r"(?m)^ *\d+ +syscall +vmlinux +exit_group entry$")
         self.assertRegex(outcome.stdout, r"(?m)^\t\tsyscall:vmlinux:exit_group:return: ")
 
+    def test_functions_of_the_command_have_probes_from_its_first_instruction_on(self):
+        outcome = ringside.run(
+            "pid$target:a.out:_start:entry,pid$target:a.out:dyn_*er:entry,pid$target:libc.so.6:exit:entry"
+            " { @[probefunc] = count(); } pid$target:a.out:dyn_outer:return { @value[probename] = sum(arg1); }"
+            " pid$target:libc.so.6:read:entry { @reads[probefunc] = count(); }",
+            options=["-q"], command="dynamic 20")
+
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        found = dict(line.split() for line in outcome.stdout.splitlines() if len(line.split()) == 2 and "0x" not in line)
+        self.assertEqual(found, {"_start": "1", "dyn_inner": "1", "dyn_outer": "1", "exit": "1", "return": "20",
+                                 "read": "20"})
+
     def test_output_of_the_command_is_ours_and_its_words_are_kept(self):
         outcome = ringside.run("BEGIN { x = 1; }", options=["-q"],
                                command="printf '%s|' 'two  blanks' '$HOME'; echo to-stderr >&2")

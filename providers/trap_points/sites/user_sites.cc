@@ -102,11 +102,14 @@ Result<PageText> decode_page(const ReadFile& file, const FileFunctions& function
   const std::uint64_t page_begin = page * kFilePage, page_end = page_begin + kFilePage;
   const auto all = functions.all();
   const auto above = std::ranges::upper_bound(all, page_begin, {}, &FileFunction::offset);
-  if (above == all.begin()) {
-    return fail(ErrorCode::Unsupported, "no function of the file begins before it in its page");
+  // Without a function that begins before the page, it is decoded from its first one on.
+  const bool is_lowest = above == all.begin();
+  if (is_lowest && (above == all.end() || above->offset >= page_end)) {
+    return fail(ErrorCode::Unsupported, "no function of the file begins in its page or before");
   }
-  const auto first =
-      std::ranges::lower_bound(all, std::prev(above)->offset, {}, &FileFunction::offset);
+  const auto first = is_lowest ? above
+                               : std::ranges::lower_bound(all, std::prev(above)->offset, {},
+                                                          &FileFunction::offset);
   const auto behind = std::ranges::lower_bound(all, page_end, {}, &FileFunction::offset);
   const std::uint64_t begin = first->offset;
   const std::uint64_t end = behind == all.end() ? page_end : behind->offset;

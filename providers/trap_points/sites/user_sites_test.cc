@@ -113,6 +113,19 @@ TEST_F(UserSites, RoomOfInt3sEndsAtASymbol) {
   EXPECT_EQ((*found)[0].end, 32);
 }
 
+TEST_F(UserSites, APageThatNoFunctionBeginsBeforeHasRoomBehindItsFirstOne) {
+  function("first", 32, 1), function("second", 48, 1);
+  std::fill_n(&file_.byte(kText), 32, std::byte{0xcc});
+  put(32, {0xc3});
+  std::fill_n(&file_.byte(kText + 33), 15, std::byte{0xcc});
+  put(48, {0xc3});
+  const auto found = room();
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->empty());
+  EXPECT_EQ((*found)[0].begin, 33);
+  EXPECT_EQ((*found)[0].end, 48);
+}
+
 TEST_F(UserSites, NopsThatAreRunIntoAreNoRoom) {
   function("loop", 0, 32), function("next", 32, 1);
   put(0, {0x31, 0xc0, 0x90, 0x90});  // xor, and nops up to the loop's head
