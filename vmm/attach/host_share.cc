@@ -17,6 +17,8 @@ namespace ringside::vmm {
 namespace {
 
 constexpr double kMostOfIt = 0.95;
+/// Where the host's kernel waits for who serves a process's page faults (mm/userfaultfd.c).
+constexpr std::string_view kBringsMemory = "handle_userfault";
 constexpr std::size_t kMostThreads = 4096, kMostName = 40, kMostPath = 200, kMostParents = 64;
 
 std::string read_line(const std::string& path) {
@@ -81,6 +83,7 @@ HostShare HostShare::look(pid_t process, const std::string& proc, Time::time_poi
   HostShare share;
   share.at_ = now;
   const HostProcess host(process, proc);
+  share.swapped_ = host.swapped_bytes();
   const Mounts mounts = find_mounts(proc);
   std::set<std::string> folders;
   for (const pid_t id : host.threads()) {
@@ -89,6 +92,7 @@ HostShare HostShare::look(pid_t process, const std::string& proc, Time::time_poi
     Thread thread;
     thread.name = short_text(read_line(folder + "comm"), kMostName);
     thread.state = host.state_of(id);
+    thread.major_faults = host.major_faults(id).value_or(0);
     thread.place = short_text(read_line(folder + "wchan"), kMostName);
     std::istringstream(read_line(folder + "schedstat")) >> thread.on_cpu >> thread.in_queue;
     folders.merge(folders_of(folder + "cgroup", mounts));
@@ -107,6 +111,24 @@ HostShare HostShare::look(pid_t process, const std::string& proc, Time::time_poi
   return share;
 }
 
+/// Empty: it was not.
+std::string HostShare::read_back_since(const HostShare& earlier) const {
+  constexpr double kMany = 100;  // a second, each of which takes a disk's access
+  std::uint64_t faults = 0;
+  for (const auto& [id, thread] : threads_) {
+    const auto before = earlier.threads_.find(id);
+    if (before == earlier.threads_.end()) continue;
+    faults +=
+        std::max(thread.major_faults, before->second.major_faults) - before->second.major_faults;
+  }
+  const double seconds = std::chrono::duration<double>(since(earlier)).count();
+  if (swapped_ == 0 || static_cast<double>(faults) < kMany * seconds) return {};
+  return fmt::format(
+      "the host has swapped out {} MiB of its memory, and read parts of it back {} times in the "
+      "last {:.1f} s",
+      std::max<std::uint64_t>(swapped_ >> 20, 1), faults, seconds);
+}
+
 std::vector<std::string> HostShare::held_back_since(const HostShare& earlier) const {
   std::vector<std::string> lines;
   const auto all = static_cast<double>(since(earlier).count());
@@ -122,6 +144,7 @@ std::vector<std::string> HostShare::held_back_since(const HostShare& earlier) co
                     "used up in {} of the last {} periods; cpu.max, cpu.cfs_quota_us)",
                     short_text(folder, kMostPath), without, periods));
   }
+  if (std::string line = read_back_since(earlier); !line.empty()) lines.push_back(std::move(line));
   for (const auto& [id, thread] : threads_) {
     const auto before = earlier.threads_.find(id);
     if (before == earlier.threads_.end()) continue;
@@ -131,7 +154,14 @@ std::vector<std::string> HostShare::held_back_since(const HostShare& earlier) co
     const bool queued = stood && thread.state == 'R' && old.state == 'R';
     const std::uint64_t more = std::max(thread.in_queue, old.in_queue) - old.in_queue;
     const double waited = queued ? all : static_cast<double>(more);
-    if (stood && thread.state == 'D' && old.state == 'D') {
+    const bool lacks_memory = thread.place == kBringsMemory && old.place == kBringsMemory;
+    if (stood && lacks_memory) {
+      lines.push_back(
+          fmt::format("its thread {} (\"{}\") waits for memory that the host has yet to bring "
+                      "(userfaultfd: a migration whose memory follows, a snapshot that is loaded "
+                      "when it is used)",
+                      id, thread.name));
+    } else if (stood && thread.state == 'D' && old.state == 'D') {
       lines.push_back(fmt::format(
           "its thread {} (\"{}\") waits for the host's memory or storage (state D{})", id,
           thread.name, thread.place.empty() || thread.place == "0" ? "" : ", in " + thread.place));

@@ -77,6 +77,35 @@ TEST_F(HostShares, AThreadThatWaitsForTheHostsStorageIsNamedWithThePlace) {
   EXPECT_EQ(look(1000).held_back_since(before), Lines()) << "it ran meanwhile";
 }
 
+TEST_F(HostShares, AThreadWhoseMemoryHasYetToComeIsNamed) {
+  proc_.file(7, "task/8/wchan", "handle_userfault");
+  const HostShare before = look(0);
+  const Lines lines = look(1000).held_back_since(before);
+
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(
+      lines[0].starts_with("its thread 8 (\"CPU 0/KVM\") waits for memory that the host "
+                           "has yet to bring (userfaultfd"))
+      << lines[0];
+}
+
+TEST_F(HostShares, MemoryThatIsReadBackFromTheHostsSwapIsTold) {
+  const auto faults = [this](unsigned all) {
+    proc_.file(7, "task/8/stat", fmt::format("8 (x) y) R 1 1 1 0 -1 4194304 9 0 {} 0 0 0\n", all));
+  };
+  faults(1000);
+  proc_.file(7, "status", "Name:\tx\nVmSwap:\t  204800 kB\n");
+  const HostShare before = look(0);
+  faults(1199);
+  EXPECT_EQ(look(2000).held_back_since(before), Lines()) << "a few";
+  faults(1200);
+  EXPECT_EQ(look(2000).held_back_since(before),
+            Lines({"the host has swapped out 200 MiB of its memory, and read parts of it back 200 "
+                   "times in the last 2.0 s"}));
+  proc_.file(7, "status", "Name:\tx\nVmSwap:\t0 kB\n");
+  EXPECT_EQ(look(2000).held_back_since(before), Lines()) << "of files, when a program begins";
+}
+
 TEST_F(HostShares, AControlGroupThatIsThrottledIsNamedAlsoAboveTheProcesss) {
   for (const std::string folder : {"/v1/machine/web1", "/v1/machine"}) {
     group("/v1/machine/web1", 10, 0);

@@ -225,6 +225,16 @@ std::vector<pid_t> HostProcess::all_threads() const {
   return numbered_entries(path("task")).value_or(std::vector<pid_t>());
 }
 
+std::optional<std::uint64_t> HostProcess::major_faults(pid_t thread) const {
+  return stat_field(fmt::format("task/{}/stat", thread), 12);
+}
+
+std::uint64_t HostProcess::swapped_bytes() const {
+  std::uint64_t kibibytes = 0;
+  std::istringstream(status_field("status", "VmSwap")) >> kibibytes;
+  return kibibytes > UINT64_MAX >> 10 ? 0 : kibibytes << 10;
+}
+
 pid_t HostProcess::tracer_of(pid_t thread) const {
   return whole_number(status_field(fmt::format("task/{}/status", thread), "TracerPid")).value_or(0);
 }

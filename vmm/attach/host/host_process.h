@@ -68,6 +68,10 @@ class HostProcess {
   std::vector<pid_t> threads() const;
   /// Threads of any kind, in order, which costs less; empty where we may not see them.
   std::vector<pid_t> all_threads() const;
+  /// How often the thread has waited for memory that was not there; empty where nobody knows.
+  std::optional<std::uint64_t> major_faults(pid_t thread) const;
+  /// Bytes of its memory that the host has swapped out; 0 where nobody knows.
+  std::uint64_t swapped_bytes() const;
   /// The process that traces the thread; 0: none.
   pid_t tracer_of(pid_t thread) const;
   /// The system call that the thread waits in.
