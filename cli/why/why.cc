@@ -48,7 +48,7 @@ Result<Patient> find_patient(const CommandLine& line) {
     auto guest = TRY(open_saved_guest(line.core_file, line.types_file));
     return Patient{std::move(guest.machine),
                    line.core_file,
-                   {guest_linux::GuestSource::Saved, {}, {}, {}},
+                   {guest_linux::GuestSource::Saved, {}, {}, {}, {}},
                    std::move(guest.kernel)};
   }
   const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
@@ -64,7 +64,7 @@ Result<Patient> find_patient(const CommandLine& line) {
   return Patient{std::move(observed.machine),
                  std::move(observed.name),
                  {guest_linux::GuestSource::Runs, std::move(observed.stopped_by),
-                  std::move(observed.limits), ask_host},
+                  std::move(observed.limits), std::move(observed.throttled_drives), ask_host},
                  std::move(kernel)};
 }
 

@@ -5,6 +5,7 @@ when all its I/O has ended, and answers nobody meanwhile: so ringside looks firs
 import contextlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -59,6 +60,20 @@ class Storage(EndCase):
                     self.assertLess(time.monotonic(), deadline, told)
                 self.assertIn(f"the guest was not stopped for this, because {STALLED}", told)
                 self.check_goes_on(machine, disk)
+
+    def test_why_names_a_drive_that_its_owner_slows_down(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="ringside-slow-"))
+        with open(f"{folder}/disk", "wb") as file:
+            file.truncate(1 << 20)
+        options = ["-drive", f"if=virtio,format=raw,file={folder}/disk,throttling.bps-total=1024"]
+        with patient("debian-6.12", options=options) as machine:
+            self.assertEqual(machine.port.run(LOAD_DISK)[0], 0)
+            for block in range(8):
+                self.assertEqual(machine.port.run(READ_DISK.format(100 + block))[0], 0)
+            deadline = time.monotonic() + ringside.TIMEOUT
+            while "storage does not answer" not in (told := self.why(machine)):
+                self.assertLess(time.monotonic(), deadline, told)
+            self.assertRegex(told, r"QEMU lets its drive virtio0 \(.*/disk\) have 1024 bytes a second at most")
 
     def test_nothing_is_enabled(self):
         with self.machine_with_disk("debian-6.12") as (machine, disk):

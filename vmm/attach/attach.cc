@@ -69,7 +69,7 @@ Result<AttachedMachine> attach_to(const MonitorTarget& target, CardUse card) {
 
 Result<ObservedMachine> look_at_process(pid_t pid) {
   auto machine = TRY(ObservedProcess::look_at(pid));
-  ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}};
+  ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}, {}};
   if (!machine->vcpu_trouble().empty())
     observed.limits.push_back("registers: " + machine->vcpu_trouble());
   if (!machine->ram_trouble().empty())
@@ -81,7 +81,8 @@ Result<ObservedMachine> look_at_process(pid_t pid) {
 Result<ObservedMachine> look_by(Connection connection) {
   auto machine =
       TRY(named(connection.called, MonitoredMachine::look_at(std::move(connection.access))));
-  ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}};
+  ObservedMachine observed{
+      nullptr, machine->name(), machine->stopped_by(), {}, machine->throttled_drives()};
   if (const auto& why = machine->why_not_stopped()) {
     observed.limits.push_back(not_stopped_because(*why));
   }

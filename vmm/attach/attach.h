@@ -30,8 +30,9 @@ struct AttachedMachine {
 struct ObservedMachine {
   std::unique_ptr<Machine> machine;
   std::string name;
-  std::optional<std::string> stopped_by;  // why its guest stands still; empty when it runs
-  std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
+  std::optional<std::string> stopped_by;      // why its guest stands still; empty when it runs
+  std::vector<std::string> limits;            // what is not to be seen of it, and why, a line each
+  std::vector<std::string> throttled_drives;  // that are slow because its owner wants it
 };
 
 /// Everything is asked and proven before the target is changed, so an error leaves it as it was.

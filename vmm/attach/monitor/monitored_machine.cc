@@ -105,20 +105,52 @@ Result<void> check_status(Monitor& monitor, std::string_view status) {
   return {};
 }
 
+/// "its drive d0 (/v/d.img)". BlockInfo of qapi/block-core.json.
+std::string drive_text(const nlohmann::json& drive) {
+  std::string name = json_text(drive, "device");
+  if (name.empty()) name = json_text(drive, "qdev");
+  const auto inserted = drive.find("inserted");
+  const std::string file = inserted != drive.end() ? json_text(*inserted, "file") : "";
+  std::string text = fmt::format("its drive {:.60}", printable(name));
+  if (!file.empty()) text += fmt::format(" ({:.200})", printable(file));
+  return text;
+}
+
+/// Those that QEMU lets do no more than so much (BlockDeviceInfo, there; throttling.* of -drive,
+/// block_set_io_throttle): one line each.
+std::vector<std::string> find_throttled_drives(Monitor& monitor) {
+  constexpr std::pair<const char*, const char*> kLimits[] = {
+      {"iops", "requests"}, {"iops_rd", "reads"},        {"iops_wr", "writes"},
+      {"bps", "bytes"},     {"bps_rd", "bytes to read"}, {"bps_wr", "bytes to write"}};
+  constexpr std::size_t kMostDrives = 64;
+  std::vector<std::string> found;
+  const auto drives = monitor.execute("query-block");
+  if (!drives || !drives->is_array()) return found;
+  for (const nlohmann::json& drive : *drives) {
+    if (!drive.is_object() || !drive.contains("inserted") || found.size() == kMostDrives) continue;
+    const nlohmann::json& inserted = drive["inserted"];
+    std::string text;
+    for (const auto& [key, what] : kLimits) {
+      const auto limit = inserted.is_object() ? inserted.find(key) : inserted.end();
+      if (limit == inserted.end() || !limit->is_number_integer() || *limit <= 0) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit->get<std::int64_t>(), what);
+    }
+    if (text.empty()) continue;
+    found.push_back(
+        fmt::format("QEMU lets {} have {} a second at most (throttling)", drive_text(drive), text));
+  }
+  return found;
+}
+
 /// The drive whose error has stopped the guest, and what is wrong with it; empty where QEMU does
-/// not say. BlockInfo of qapi/block-core.json.
+/// not say.
 std::string find_failed_drive(Monitor& monitor) {
   const auto drives = monitor.execute("query-block");
   if (!drives || !drives->is_array()) return {};
   for (const nlohmann::json& drive : *drives) {
     const std::string error = json_text(drive, "io-status");
     if (error != "nospace" && error != "failed") continue;
-    std::string name = json_text(drive, "device");
-    if (name.empty()) name = json_text(drive, "qdev");
-    const auto inserted = drive.find("inserted");
-    const std::string file = inserted != drive.end() ? json_text(*inserted, "file") : "";
-    std::string text = fmt::format("its drive {:.60}", printable(name));
-    if (!file.empty()) text += fmt::format(" ({:.200})", printable(file));
+    const std::string text = drive_text(drive);
     return text + (error == "nospace" ? " has no space left on the host (nospace): make room, then "
                                         "let it go on (cont, virsh resume)"
                                       : " has failed on the host");
@@ -328,6 +360,7 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   const std::string status = TRY(ask_status(*machine->monitor_));
   TRY(check_has_arrived(*machine->monitor_, status));
   machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
+  machine->throttled_drives_ = find_throttled_drives(*machine->monitor_);
   const auto left = machine->stopped_by_ ? machine->mark_->left_by() : std::nullopt;
   if (left && !machine->monitor_->is_paused_by_owner()) {
     machine->stopped_by_ = fmt::format(

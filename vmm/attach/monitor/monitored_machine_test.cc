@@ -665,6 +665,28 @@ TEST(ObservedMachine, SaysWhyItStandsStill) {
   EXPECT_TRUE(has(why("colo"), "QEMU has stopped it (colo)"));
 }
 
+TEST(ObservedMachine, NamesDrivesThatQemuSlowsDown) {
+  const auto drives_of = [](const json& drives) {
+    FakeMonitor qemu;
+    qemu.say("hmp info registers -a", printed(0x1234));
+    qemu.say("query-block", drives);
+    const auto machine = look_at(qemu);
+    EXPECT_TRUE(machine) << machine.error().message;
+    return machine ? machine->throttled_drives : Words();
+  };
+  const json inserted = {{"file", "/v/d.img"}, {"iops", 0}, {"iops_rd", 5}, {"bps", 4096}};
+  const json slow = {{"device", "d0"}, {"inserted", inserted}};
+  const json quick = {{"device", "d1"}, {"inserted", {{"iops", 0}, {"bps", -1}}}};
+
+  EXPECT_EQ(drives_of(json::array({quick, slow, json{{"device", "cd"}}})),
+            Words({"QEMU lets its drive d0 (/v/d.img) have 5 reads, 4096 bytes a second at most "
+                   "(throttling)"}));
+  for (const json& nonsense : {json(5), json::array({5}), json::array({json{{"inserted", 3}}}),
+                               json::array({json{{"inserted", {{"iops", "x"}}}}})}) {
+    EXPECT_EQ(drives_of(nonsense), Words()) << nonsense.dump();
+  }
+}
+
 TEST(ObservedMachine, NamesTheDriveWhoseErrorHasStoppedIt) {
   const auto why = [](const json& drives) {
     FakeMonitor qemu;

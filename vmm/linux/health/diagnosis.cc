@@ -268,6 +268,7 @@ void Judge::judge_storage() {
     const std::size_t waiting = count_waits(Wait::For::Io);
     if (waiting != 0)
       text += fmt::format("; {} for I/O", counted(waiting, "task waits", "tasks wait"));
+    for (const std::string& drive : report_.throttled_drives) text += "; " + drive;
     add(Kind::Storage, std::move(text));
   }
 }

@@ -249,6 +249,9 @@ TEST(Diagnosis, ADiskThatIsSlowIsNotOneThatDoesNotAnswer) {
   EXPECT_EQ(cause.text,
             "storage does not answer: vda has 1 request in flight, the oldest for 2.0 s; 1 task "
             "waits for I/O");
+  report.throttled_drives = {"QEMU lets its drive d0 have 1 requests a second at most"};
+  EXPECT_TRUE(diagnose(report).front().text.ends_with(
+      "; 1 task waits for I/O; QEMU lets its drive d0 have 1 requests a second at most"));
 }
 
 TEST(Diagnosis, AFrozenFileSystemIsACauseOnceSomebodyWaitsForIt) {

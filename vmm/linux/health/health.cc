@@ -281,6 +281,7 @@ Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string 
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
                                           : TRY(Examination(machine, *kernel, is_alive).run());
   if (options.stopped_by) report.stopped_by = options.stopped_by;
+  report.throttled_drives = options.throttled_drives;
   if (options.ask_host) report.held_back = options.ask_host();
   if (kernel != nullptr) {
     report.has_types = has_kernel_types(kernel->types());

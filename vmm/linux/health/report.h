@@ -204,6 +204,8 @@ struct HealthReport {
   bool has_types = true;       // else its tasks and the like cannot be looked at
   std::optional<std::string> stopped_by;  // who or what has stopped the guest; empty: it runs
   std::vector<std::string> held_back;     // what the host keeps from running, a line each
+  std::vector<std::string>
+      throttled_drives;  // what the host's side of disks is slow by, a line each
   std::optional<std::uint64_t> uptime;
   bool clock_stands = false;  // no CPU has moved the guest's clock on, though a timer is overdue
   std::vector<VcpuReport> vcpus;  // empty: their registers are not known
