@@ -222,9 +222,7 @@ PidProvider::Place PidProvider::entry_place(const Module& module, const FileFunc
   const std::uint64_t entry = table().entry_of(module.inode, function);
   if (!table().examine(module.inode, entry)) {
     const auto framed = frame_entry(read, entry);
-    if (framed && table().examine(module.inode, *framed)) {
-      return {.at = {module.inode, *framed}, .plan = &framed_entry_plan_};
-    }
+    if (framed) return {.at = {module.inode, *framed}, .plan = &framed_entry_plan_};
   }
   return {.at = {module.inode, entry}, .plan = &entry_plan_};
 }

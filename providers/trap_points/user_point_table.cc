@@ -355,7 +355,8 @@ Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::
   if (!pages || !file->functions.is_text(offset)) {
     return fail(ErrorCode::Unsupported, "no text of the file is there");
   }
-  if (offset == file->spare_return) {
+  const auto spare = file->spare_returns.find(offset / kTextPage);
+  if (spare != file->spare_returns.end() && spare->second == offset) {
     return fail(ErrorCode::Unsupported, "returns go on there that cannot be displaced");
   }
   const bool is_in_memory = pages->frame(offset / kTextPage).has_value();
@@ -458,10 +459,8 @@ Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point
     return fail(ErrorCode::Unsupported, "its displaced instruction is too long");
   }
   PageText* const text = TRY(text_of(inode, file, point.page()));
-  if (take_slot(inode, point, text->rooms) || let_stub_do(inode, file, point)) return {};
-  return fail(ErrorCode::Unsupported,
-              fmt::format("its page has no {} unused bytes in a row for the displaced instruction",
-                          point.site.slot_bytes));
+  if (take_slot(inode, point, text->rooms)) return {};
+  return let_stub_do(inode, file, point);
 }
 
 Result<PageText*> UserPointTable::text_of(GuestVirt inode, File& file, std::uint64_t page) {
@@ -471,41 +470,44 @@ Result<PageText*> UserPointTable::text_of(GuestVirt inode, File& file, std::uint
   return &file.pages.emplace(page, std::move(text)).first->second;
 }
 
-/// A place where returns may go on: in its own page or in one near it, else a return that gets no
-/// trap point from now on. Mapped together with it.
+/// A place in the point's page where its returns may go on: a process may have no other page
+/// mapped. A return that is one gets no trap point from now on.
 std::optional<std::uint64_t> UserPointTable::spare_return_of(GuestVirt inode, File& file,
-                                                             const Point& point) {
-  constexpr std::uint64_t kNear = 16;  // pages
-  const auto is_beside = [&](std::uint64_t offset) {
-    const auto here = file.functions.address_of(point.site.offset),
-               there = file.functions.address_of(offset);
-    return here && there && there->offset_from(*here) == offset - point.site.offset;
-  };
-  for (std::uint64_t n = 0; n < kNear; ++n) {
-    const std::uint64_t page = point.page() + n;
-    const auto text = text_of(inode, file, page);
-    if (!text) continue;
-    const auto found = find_inner_return(original_of(inode), page, **text);
-    if (found && is_beside(*found)) return found;
+                                                             const Point& point,
+                                                             const PageText& text) {
+  const auto known = file.spare_returns.find(point.page());
+  if (known != file.spare_returns.end()) return known->second;
+  auto found = find_inner_return(original_of(inode), point.page(), text);
+  if (!found) {
+    found = find_free_return(original_of(inode), file.functions, point.page(),
+                             [&](std::uint64_t offset) {
+                               return offset != point.site.offset && !file.points.contains(offset);
+                             });
   }
-  return find_free_return(original_of(inode), file.functions, [&](std::uint64_t offset) {
-    return offset != point.site.offset && is_beside(offset) && !file.points.contains(offset);
-  });
+  return file.spare_returns.emplace(point.page(), found).first->second;
 }
 
 /// Where there is no room for its displaced instruction.
-bool UserPointTable::let_stub_do(GuestVirt inode, File& file, Point& point) {
-  if (!file.spare_return && point.site.instruction.size() == 1)
-    file.spare_return = spare_return_of(inode, file, point);
-  const auto done = done_by_stub(point.site, file.spare_return);
-  const auto text = text_of(inode, file, point.page());
-  if (!done || !text) return false;
+Result<void> UserPointTable::let_stub_do(GuestVirt inode, File& file, Point& point) {
+  const PageText* const text = TRY(text_of(inode, file, point.page()));
+  const auto spare =
+      is_plain_return(point.site) ? spare_return_of(inode, file, point, *text) : std::nullopt;
+  const auto done = done_by_stub(point.site, spare);
+  if (!done) {
+    return fail(
+        ErrorCode::Unsupported,
+        fmt::format("its page has no {} unused bytes in a row for the displaced instruction",
+                    point.site.slot_bytes));
+  }
   Point other = point;
   other.site = *done;
   other.slot = 0, other.code.clear(), other.before.clear();
-  if (!know_by_text(inode, other, &(*text)->inner)) return false;
+  if (!know_by_text(inode, other, &text->inner)) {
+    return fail(ErrorCode::Unsupported,
+                "its page has no unused bytes, and cannot be told from other pages with probes");
+  }
   point = std::move(other);
-  return true;
+  return {};
 }
 
 /// The stub tells trap points apart by offsets and slots, so no two may have the same ones.

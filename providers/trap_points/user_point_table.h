@@ -194,7 +194,9 @@ class UserPointTable {
     std::map<std::uint64_t, Point> points;                   // by offset
     std::set<std::uint64_t> expected{};                      // where one may stand unexamined
     std::string name{};                                      // for notices
-    std::optional<std::uint64_t> spare_return{};  // where returns go on that cannot be displaced
+    std::optional<std::uint64_t> spare_return{};             // of a program of Go
+    /// Of others, by page: where returns go on that cannot be displaced. Empty: nowhere.
+    std::map<std::uint64_t, std::optional<std::uint64_t>> spare_returns{};
     Clock::time_point away_until{};
     bool is_gone = false;
   };
@@ -217,8 +219,9 @@ class UserPointTable {
   Result<UserSite> site_at(GuestVirt inode, const File& file, std::uint64_t offset) const;
   Result<void> find_slot(GuestVirt inode, File& file, Point& point);
   Result<PageText*> text_of(GuestVirt inode, File& file, std::uint64_t page);
-  std::optional<std::uint64_t> spare_return_of(GuestVirt inode, File& file, const Point& point);
-  bool let_stub_do(GuestVirt inode, File& file, Point& point);
+  std::optional<std::uint64_t> spare_return_of(GuestVirt inode, File& file, const Point& point,
+                                               const PageText& text);
+  Result<void> let_stub_do(GuestVirt inode, File& file, Point& point);
   Result<Point> make_point(GuestVirt inode, const File& file, std::uint64_t offset,
                            bool is_in_memory) const;
   Result<Point> make_go_point(GuestVirt inode, File& file, std::uint64_t offset);

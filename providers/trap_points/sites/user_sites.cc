@@ -102,8 +102,10 @@ Result<PageText> decode_page(const ReadFile& file, const FileFunctions& function
   const std::uint64_t page_begin = page * kFilePage, page_end = page_begin + kFilePage;
   const auto all = functions.all();
   const auto above = std::ranges::upper_bound(all, page_begin, {}, &FileFunction::offset);
-  // Without a function that begins before the page, it is decoded from its first one on.
-  const bool is_lowest = above == all.begin();
+  // Without a function of its segment that begins before the page, it is decoded from its first one
+  // on.
+  const bool is_lowest = above == all.begin() || (std::prev(above)->offset < page_begin &&
+                                                  !functions.is_text(page_begin - 1));
   if (is_lowest && (above == all.end() || above->offset >= page_end)) {
     return fail(ErrorCode::Unsupported, "no function of the file begins in its page or before");
   }
@@ -243,14 +245,21 @@ std::optional<std::uint64_t> return_in(const ReadFile& file, const FileFunction&
 }  // namespace
 
 std::optional<std::uint64_t> find_free_return(const ReadFile& file, const FileFunctions& functions,
+                                              std::uint64_t page,
                                               const std::function<bool(std::uint64_t)>& is_free) {
-  constexpr std::size_t kMostFunctions = 256;
-  for (const FileFunction& function :
-       functions.all().first(std::min(functions.all().size(), kMostFunctions))) {
-    if (function.size > kMostFunction) continue;
-    if (const auto at = return_in(file, function, is_free)) return at;
+  const auto is_here = [&](std::uint64_t at) { return at / kFilePage == page && is_free(at); };
+  const auto all = functions.all();
+  auto each = std::ranges::upper_bound(all, page * kFilePage, {}, &FileFunction::offset);
+  if (each != all.begin()) --each;  // it may reach into the page
+  for (; each != all.end() && each->offset / kFilePage <= page; ++each) {
+    if (each->size > kMostFunction) continue;
+    if (const auto at = return_in(file, *each, is_here)) return at;
   }
   return std::nullopt;
+}
+
+bool is_plain_return(const UserSite& site) {
+  return site.instruction.size() == 1 && site.instruction[0] == kPlainReturn;
 }
 
 std::optional<UserSite> done_by_stub(const UserSite& site,
@@ -261,8 +270,7 @@ std::optional<UserSite> done_by_stub(const UserSite& site,
     done.makes_frame = true;
     return done;
   }
-  const bool returns = site.instruction.size() == 1 && site.instruction[0] == kPlainReturn;
-  if (!returns || !spare_return) return std::nullopt;
+  if (!is_plain_return(site) || !spare_return) return std::nullopt;
   const auto distance = static_cast<std::int64_t>(*spare_return - site.offset);
   if (distance == 0 || distance != static_cast<std::int32_t>(distance)) return std::nullopt;
   done.goes_on = static_cast<std::int32_t>(distance);

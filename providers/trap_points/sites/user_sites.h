@@ -71,20 +71,22 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
 
 // Where a page has no room, as compilers leave none without -O, the stub does the instruction if
-// it is mov %rsp, %rbp, the second one of most functions then; and a return goes on at a byte that
-// would be one, in the middle of another instruction, where no trap point ever stands. Where there
-// is no such byte, a return is set aside.
+// it is mov %rsp, %rbp, the second one of most functions then; and a return goes on at a byte of
+// its page that would be one, in the middle of another instruction, where no trap point ever
+// stands. Where there is no such byte, a return of the page is set aside.
 
 /// The site as the stub does it; empty: it is another instruction, or `spare_return` is needed and
 /// there is none in its reach.
 std::optional<UserSite> done_by_stub(const UserSite& site,
                                      std::optional<std::uint64_t> spare_return);
+/// Whether it is a return that takes nothing from the stack besides the address.
+bool is_plain_return(const UserSite& site);
 /// Such a byte of the page.
 std::optional<std::uint64_t> find_inner_return(const ReadFile& file, std::uint64_t page,
                                                const PageText& text);
-/// A return to set aside; empty: all in memory have trap points.
+/// A return of the page to set aside; empty: all have trap points.
 std::optional<std::uint64_t> find_free_return(
-    const ReadFile& file, const guest_linux::FileFunctions& functions,
+    const ReadFile& file, const guest_linux::FileFunctions& functions, std::uint64_t page,
     const std::function<bool(std::uint64_t offset)>& is_free);
 /// Where a function that begins at this place makes its frame; empty: it begins in another way.
 std::optional<std::uint64_t> frame_entry(const ReadFile& file, std::uint64_t entry);

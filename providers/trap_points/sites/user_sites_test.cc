@@ -272,10 +272,12 @@ TEST_F(UserSites, WithoutRoomTheStubMakesAFrameAndReturnsGoOnInsideOfAnInstructi
   EXPECT_FALSE(done_by_stub(*examine_user_site(reader(), kText + 8), std::nullopt));
   EXPECT_FALSE(done_by_stub(*examine_user_site(reader(), kText), inside)) << "a push";
   const auto free = [this](std::uint64_t taken) {
-    return find_free_return(reader(), functions_, [=](std::uint64_t at) { return at != taken; });
+    return find_free_return(reader(), functions_, kText / 4096,
+                            [=](std::uint64_t at) { return at != taken; });
   };
   EXPECT_EQ(free(0), kText + 8) << "and not inside of an instruction";
   EXPECT_FALSE(free(kText + 8));
+  EXPECT_FALSE(find_free_return(reader(), functions_, kText / 4096 + 1, [](auto) { return true; }));
 }
 
 TEST_F(UserSites, OfGoTheStubDoesWhatTheInstructionDoes) {
