@@ -440,6 +440,35 @@ class NotOptimized(Case):
                                                   "unoptimized`outer", str(2 * CALLS)])
 
 
+    def test_beside_probes_on_instructions(self):
+        """Of all that have room, in the same page."""
+        calling = Calling(self.machine, 100, program="unoptimized")
+        outcome, said = self.trace(calling, "pidPID:a.out:takes:,pidPID:a.out:recurses: { @other = count(); } "
+                                   + self.EACH.format("either"))
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(counts(outcome.stdout), {"either": said["either"], "back_either": said["either"]}, outcome)
+
+    def test_traps_that_wait(self):
+        calling = Calling(self.machine, 200, program="unoptimized")
+        outcome, said = self.trace(calling, "pidPID:a.out:takes:entry { @[ustack(3)] = count(); } "
+                                            "pidPID:a.out:takes:return { @back[ustack(3)] = count(); }")
+        self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
+        stacks = re.findall(r"unoptimized`takes\S*\s+unoptimized`outer\S*\s+unoptimized`work\S*\s+(\d+)", outcome.stdout)
+        self.assertEqual(stacks, [str(said["takes"])] * 2, outcome)
+
+    def test_are_as_they_were_once_a_killed_ringside_was_cleaned_up_after(self):
+        before = self.guest("md5sum < /bin/unoptimized")
+        calling = Calling(self.machine, program="unoptimized")
+        with self.machine.trace(begin(self.EACH.format("[!_]*").replace("PID", str(calling.pid)))) as running:
+            started(running)
+            running.process.kill()
+        said = calling.go()
+        self.assertEqual(said["takes"], 2 * CALLS)
+        outcome = ringside.run(machine=False, verb=["clean", f"qmp:{self.machine.path}"])
+        self.assertEqual(outcome.status, 0, outcome)
+        self.assertEqual(self.guest("md5sum < /bin/unoptimized"), before)
+
+
 class NotOptimizedOfOld(NotOptimized):
     IMAGE, CPUS = "debian-6.1", 1
 
