@@ -18,8 +18,8 @@
  * for a jump, whose cs is 0. The word of an int3's cs has room for the way back that a slot wants
  * on the stack: its low half, as the high half is all ones; 0: the slot wants none. For a process's
  * trap it is 1 + 2 * N, where N is by how many bytes the stack pointer is to go down, or
- * SHIM_USER_FRAME. The high half
- * of such a trap's ss has the bits of CR3 that are to be set again at the end. */
+ * SHIM_USER_FRAME. The high half of such a trap's ss has the bits of CR3 that are to be set again
+ * at the end. */
 #define SAVED_RBX 0
 #define SAVED_RDX 8
 #define SAVED_RCX 16

@@ -18,12 +18,6 @@ constexpr std::string_view kMakeRecords =
     "what its clauses record, or aggregations: fbt::vfs_read:entry, fbt::vfs_read:return { "
     "trace(arg1); }";
 
-/// Null: there is none, or it is no text.
-const std::string* text_field(const Tree& tree, std::string_view name) {
-  const auto found = tree.find(name);
-  return found == tree.end() ? nullptr : found->get_ptr<const Tree::string_t*>();
-}
-
 /// Empty: there is none, or it is none of 0 to `most`.
 std::optional<std::uint64_t> number_field(const Tree& tree, std::string_view name,
                                           std::uint64_t most) {
@@ -41,7 +35,7 @@ Result<dif::ProbeDescription> probe_of(const Tree& record) {
                                     {"module", &probe.module},
                                     {"function", &probe.function},
                                     {"name", &probe.name}}) {
-    const std::string* const text = text_field(record, field);
+    const std::string* const text = text_member(record, field);
     if (text == nullptr) return malformed_record(fmt::format("\"{}\" is no text", field));
     *part = *text;
   }
@@ -53,7 +47,7 @@ Result<std::optional<PerfettoTrace::Thread>> thread_of_record(const Tree& record
   if (!record.contains("tid")) return std::nullopt;
   const auto pid = number_field(record, "pid", UINT32_MAX);
   const auto tid = number_field(record, "tid", UINT32_MAX);
-  const std::string* const name = text_field(record, "execname");
+  const std::string* const name = text_member(record, "execname");
   if (!pid || !tid || name == nullptr) {
     return malformed_record("\"pid\", \"tid\" and \"execname\" are not of a thread");
   }
@@ -65,7 +59,7 @@ Result<std::optional<PerfettoTrace::Thread>> thread_of_record(const Tree& record
 std::string frames_text(const Tree& stack, char separator) {
   std::string text;
   for (const Tree& frame : stack) {
-    const std::string* const name = frame.is_object() ? text_field(frame, "name") : nullptr;
+    const std::string* const name = frame.is_object() ? text_member(frame, "name") : nullptr;
     if (!text.empty()) text += separator;
     text += name == nullptr ? "?" : *name;
   }
@@ -96,8 +90,10 @@ class PerfettoPicture final : public Picture {
   Result<void> count_items(const Tree& record);
   Result<void> count_aggregation(const Tree& record, const Tree& item, const Tree& data);
   Result<void> count_entry(const std::string& aggregation, const Tree& entry);
+  Result<PerfettoTrace::Machine*> machine_named(std::string_view name);
   Result<void> begin(const Tree& record, const dif::ProbeDescription& probe);
-  Result<void> mark(const Tree& record, std::string_view name, const Tree& message);
+  Result<void> mark(const Tree& record, const dif::ProbeDescription& probe, std::string_view name,
+                    const Tree& message);
 
   PerfettoTrace trace_;
   unsigned values_ = 0;                        // of the record that is told now
@@ -105,18 +101,19 @@ class PerfettoPicture final : public Picture {
   std::uint64_t time_ = 0;                     // of that record
 };
 
+Result<PerfettoTrace::Machine*> PerfettoPicture::machine_named(std::string_view name) {
+  if (auto* const machine = trace_.machine(name)) return machine;
+  return fail(ErrorCode::Limit,
+              fmt::format("there are more than {} machines", PerfettoTrace::kMostMachines));
+}
+
 Result<void> PerfettoPicture::begin(const Tree& record, const dif::ProbeDescription& probe) {
   const auto time = number_field(record, "timestamp", INT64_MAX);
   const auto vcpu = number_field(record, "cpu", UINT32_MAX);
   if (!time) return malformed_record("\"timestamp\" is no time in nanoseconds");
   if (!vcpu) return malformed_record("\"cpu\" is no number of a vCPU");
-  const std::string* const name = text_field(record, "machine");
-  PerfettoTrace::Machine* const machine =
-      trace_.machine(name == nullptr ? std::string_view() : *name);
-  if (machine == nullptr) {
-    return fail(ErrorCode::Limit,
-                fmt::format("there are more than {} machines", PerfettoTrace::kMostMachines));
-  }
+  const std::string* const name = text_member(record, "machine");
+  auto* const machine = TRY(machine_named(name == nullptr ? std::string_view() : *name));
   const auto thread = TRY(thread_of_record(record));
   trace_.begin({*machine, trace_.probe(probe), static_cast<std::uint32_t>(*vcpu), *time, thread});
   values_ = 0;
@@ -211,11 +208,7 @@ Result<void> PerfettoPicture::count_aggregation(const Tree& record, const Tree& 
                                                 const Tree& data) {
   if (!data.is_array()) return malformed_record("the data of an aggregation are no array");
   const std::string name = TRY(aggregation_name(item));
-  counted_ = trace_.machine(machine_of(record, item));
-  if (counted_ == nullptr) {
-    return fail(ErrorCode::Limit,
-                fmt::format("there are more than {} machines", PerfettoTrace::kMostMachines));
-  }
+  counted_ = TRY(machine_named(machine_of(record, item)));
   for (const Tree& entry : data) TRY(count_entry(name, entry));
   return {};
 }
@@ -247,8 +240,9 @@ Result<void> PerfettoPicture::add_output(const Tree& record, const dif::ProbeDes
 }
 
 /// An instant of a record that is no firing's: a fault, or drops.
-Result<void> PerfettoPicture::mark(const Tree& record, std::string_view name, const Tree& message) {
-  TRY(begin(record, TRY(probe_of(record))));
+Result<void> PerfettoPicture::mark(const Tree& record, const dif::ProbeDescription& probe,
+                                   std::string_view name, const Tree& message) {
+  TRY(begin(record, probe));
   const auto* const text = message.get_ptr<const Tree::string_t*>();
   if (text == nullptr) return malformed_record("\"msg\" is no text");
   trace_.note("message", std::string_view(*text));
@@ -263,9 +257,9 @@ Result<void> PerfettoPicture::add(const Tree& record) {
     if (!error->is_object() || !error->contains("msg")) {
       return malformed_record("\"error\" has no message");
     }
-    return mark(record, "error", (*error)["msg"]);
+    return mark(record, probe, "error", (*error)["msg"]);
   }
-  if (internal && record.contains("msg")) return mark(record, "drops", record["msg"]);
+  if (internal && record.contains("msg")) return mark(record, probe, "drops", record["msg"]);
   if (!record.contains("output")) return {};
   return internal ? count_items(record) : add_output(record, probe);
 }

@@ -29,10 +29,14 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+}  // namespace
+
 const std::string* text_member(const Tree& tree, std::string_view name) {
   const auto found = tree.find(name);
   return found == tree.end() ? nullptr : found->get_ptr<const Tree::string_t*>();
 }
+
+namespace {
 
 /// Without the offset, so that all addresses of a function are one frame.
 std::string frame_text(const Tree& frame, const std::string& name) {

@@ -40,6 +40,9 @@ struct StackCounts {
   std::uint64_t total = 0;      // of the counts; the largest number if it does not fit
 };
 
+/// A member that is text; null if there is none, or it is something else.
+const std::string* text_member(const Tree& tree, std::string_view name);
+
 /// A key's value in one line: numbers as they are, texts with escapes for control characters,
 /// stacks as "(stack)"; "-" for nothing. `key` is one of the schema's "keys".
 std::string key_text(const Tree& key);

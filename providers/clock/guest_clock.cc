@@ -94,9 +94,7 @@ std::uint64_t GuestClock::trap_time(std::uint64_t guest_tsc, std::uint64_t host_
     const std::uint64_t before = looked_[vcpu].exchange(look.host, std::memory_order_relaxed);
     if (before != 0) look.before = before;
   }
-  const std::uint64_t time = in_order(time_of(look), vcpu);
-  settle();
-  return time;
+  return in_order(time_of(look), vcpu);
 }
 
 std::uint64_t GuestClock::in_order(std::uint64_t time, std::uint32_t vcpu) {
@@ -107,8 +105,10 @@ std::uint64_t GuestClock::in_order(std::uint64_t time, std::uint32_t vcpu) {
 }
 
 std::uint64_t GuestClock::time_of(Look look) {
-  const auto time = settled_time(line_.read(lock_), look);
-  return time ? *time : learn(look);
+  const auto known = settled_time(line_.read(lock_), look);
+  const std::uint64_t time = known ? *known : learn(look);
+  settle();
+  return time;
 }
 
 void GuestClock::recorded_times(std::span<std::uint64_t> tscs, std::uint64_t before,

@@ -14,9 +14,9 @@
 // How the line follows the estimate. Trap times depend on the guest's TSC alone, so they do not
 // include the wait for the host. The first looks are late, and so are the first times. When the
 // estimate gets better, the line follows slowly, so that intervals stay right to a part in 500 and
-// to 250 ns. It follows at once if it is 250 ms away, or if the machine has just stood still. A trap
-// that the host sees late gets the time that the line had when the trap came. So of two traps in a
-// row, the second never has the earlier time. The line never runs backwards, neither for the
+// to 250 ns. It follows at once if it is 250 ms away, or if the machine has just stood still. A
+// trap that the host sees late gets the time that the line had when the trap came. So of two traps
+// in a row, the second never has the earlier time. The line never runs backwards, neither for the
 // host's own firings nor for the traps of one vCPU. Time goes on while the machine stands still.
 //
 // How it begins. The look at the first recorded trap may be as late as the whole time between two
@@ -97,9 +97,7 @@ class GuestClock {
 
   /// The time of a trap. `host_tsc` is read after the trap was seen.
   std::uint64_t trap_time(std::uint64_t guest_tsc, std::uint64_t host_tsc) {
-    const std::uint64_t time = time_of({guest_tsc, host_tsc});
-    settle();
-    return time;
+    return time_of({guest_tsc, host_tsc});
   }
   /// The same for a trap whose vCPU stands still until the host has seen it. The vCPU's next trap
   /// comes after that.
@@ -117,8 +115,9 @@ class GuestClock {
   /// has told.
   std::uint64_t in_order(std::uint64_t time, std::uint32_t vcpu);
   /// The `time` of a trap that came so many ticks of the guest's TSC after one with the time
-  /// `last`. What the host learns of the guest's clock may move the time line back. Until it has caught up, times go on at half their
-  /// pace, so that no interval is negative and two traps do not get one time.
+  /// `last`. What the host learns of the guest's clock may move the time line back. Until it has
+  /// caught up, times go on at half their pace, so that no interval is negative and two traps do
+  /// not get one time.
   std::uint64_t after(std::uint64_t last, std::uint64_t ticks, std::uint64_t time) const {
     constexpr std::uint64_t kMostAtOnce = 100'000;  // ns, however large a guest's TSC is
     const bool is_earlier = static_cast<std::int64_t>(ticks) < 0;

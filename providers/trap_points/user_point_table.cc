@@ -306,7 +306,7 @@ bool UserPointTable::know_by_text(GuestVirt inode, Point& point,
     }
     std::memcpy(&point.mask, mask.data(), sizeof point.mask);
     std::memcpy(&point.bytes, bytes.data(), sizeof point.bytes);
-    if (count < kFewest || !is_told_apart(inode, point, *page)) continue;
+    if (count < kFewest || !is_told_apart(inode, point)) continue;
     places_.emplace(point.in_page(), std::pair(inode, point.site.offset));
     return keys_.insert(key_of(describe(inode, point))).second;
   }
@@ -315,13 +315,13 @@ bool UserPointTable::know_by_text(GuestVirt inode, Point& point,
 
 /// From others at the same place in their pages: what is known by its text is looked for there, and
 /// must not be found.
-bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point,
-                                   std::span<const std::byte> page) const {
+bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point) const {
   const auto matches = [](const Point& one, std::span<const std::byte> text) {
     std::uint64_t word = 0;
     std::memcpy(&word, &text[one.code_from], sizeof word);
     return one.has_no_slot() && (word & one.mask) == one.bytes;
   };
+  std::optional<std::vector<std::byte>> page;  // of the point, once it is compared with another
   const auto [first, last] = places_.equal_range(point.in_page());
   return std::all_of(first, last, [&](const auto& each) {
     const auto& [other_inode, offset] = each.second;
@@ -330,8 +330,9 @@ bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point,
     if (other == points.end()) return true;
     const bool is_same = other_inode == inode && other->second.page() == point.page();
     if (is_same || (!point.has_no_slot() && !other->second.has_no_slot())) return true;
+    if (!page) page = whole_page(inode, point.page());
     const auto text = whole_page(other_inode, other->second.page());
-    return text && !matches(point, *text) && !matches(other->second, page);
+    return page && text && !matches(point, *text) && !matches(other->second, *page);
   });
 }
 
@@ -513,8 +514,7 @@ Result<void> UserPointTable::let_stub_do(GuestVirt inode, File& file, Point& poi
 /// The stub tells trap points apart by offsets and slots, so no two may have the same ones.
 bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms) {
   const std::size_t size = point.site.slot_bytes;
-  const auto page = whole_page(inode, point.page());
-  if (page && !is_told_apart(inode, point, *page)) return false;
+  if (!is_told_apart(inode, point)) return false;
   for (std::size_t n = 0; n < rooms.size(); ++n) {
     const PageRoom room = rooms[n];
     for (std::size_t at = room.begin; at + size <= room.end; ++at) {

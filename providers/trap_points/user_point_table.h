@@ -227,7 +227,7 @@ class UserPointTable {
   Result<Point> make_go_point(GuestVirt inode, File& file, std::uint64_t offset);
   bool know_by_text(GuestVirt inode, Point& point,
                     const std::bitset<arch::kPageSize>* steady = nullptr);
-  bool is_told_apart(GuestVirt inode, const Point& point, std::span<const std::byte> page) const;
+  bool is_told_apart(GuestVirt inode, const Point& point) const;
   std::optional<std::vector<std::byte>> whole_page(GuestVirt inode, std::uint64_t page) const;
   bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
   std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;

@@ -71,7 +71,7 @@ class Storage(EndCase):
             for block in range(8):
                 self.assertEqual(machine.port.run(READ_DISK.format(100 + block))[0], 0)
             deadline = time.monotonic() + ringside.TIMEOUT
-            while "storage does not answer" not in (told := self.why(machine)):
+            while "storage does not answer: vda has" not in (told := self.why(machine)):
                 self.assertLess(time.monotonic(), deadline, told)
             self.assertRegex(told, r"QEMU lets its drive virtio0 \(.*/disk\) have 1024 bytes a second at most")
 

@@ -82,7 +82,9 @@ Result<ObservedMachine> look_by(Connection connection) {
   auto machine =
       TRY(named(connection.called, MonitoredMachine::look_at(std::move(connection.access))));
   ObservedMachine observed{
-      nullptr, machine->name(), machine->stopped_by(), {}, machine->throttled_drives()};
+      nullptr, machine->name(), machine->stopped_by(), {}, [asked = machine.get()] {
+        return asked->throttled_drives();
+      }};
   if (const auto& why = machine->why_not_stopped()) {
     observed.limits.push_back(not_stopped_because(*why));
   }

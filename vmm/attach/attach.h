@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,9 +31,11 @@ struct AttachedMachine {
 struct ObservedMachine {
   std::unique_ptr<Machine> machine;
   std::string name;
-  std::optional<std::string> stopped_by;      // why its guest stands still; empty when it runs
-  std::vector<std::string> limits;            // what is not to be seen of it, and why, a line each
-  std::vector<std::string> throttled_drives;  // that are slow because its owner wants it
+  std::optional<std::string> stopped_by;  // why its guest stands still; empty when it runs
+  std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
+  /// Asks which drives are slow because its owner wants it, a line each. Empty: nobody knows.
+  /// While the machine lives.
+  std::function<std::vector<std::string>()> throttled_drives;
 };
 
 /// Everything is asked and proven before the target is changed, so an error leaves it as it was.

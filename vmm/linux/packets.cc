@@ -9,9 +9,7 @@
 namespace ringside::guest_linux {
 namespace {
 
-/// VMEMMAP_START and __PAGE_OFFSET without CONFIG_DYNAMIC_MEMORY_LAYOUT
-/// (Documentation/arch/x86/x86_64/mm.rst).
-constexpr GuestVirt kFixedPageArray{0xffff'ea00'0000'0000};
+/// __PAGE_OFFSET without CONFIG_DYNAMIC_MEMORY_LAYOUT (Documentation/arch/x86/x86_64/mm.rst).
 constexpr GuestVirt kFixedDirectMap{0xffff'8880'0000'0000};
 constexpr std::uint16_t kNoHeader = 0xffff;  // of mac_header, until it is known
 constexpr std::uint64_t kMostPages = 256;    // MAX_SKB_FRAGS is 17 to 45
@@ -57,11 +55,6 @@ bool find_pieces(const TypeGraph& types, PacketLayout& layout) {
   return false;
 }
 
-std::optional<GuestVirt> variable(const SymbolTable& symbols, std::string_view name) {
-  const Symbol* const found = symbols.find(name, "vmlinux");
-  return found != nullptr ? std::optional(found->address) : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<PacketLayout> PacketLayout::from(const TypeGraph& types, const SymbolTable& symbols) {
@@ -91,11 +84,11 @@ std::optional<PacketLayout> PacketLayout::from(const TypeGraph& types, const Sym
   take_place(layout.next, "sk_buff", "next");
   take_place(layout.more, "skb_shared_info", "frag_list");
   take_place(layout.device_name, "net_device", "name");
-  const auto page = types.find(TypeKind::Struct, "page");
-  layout.page_bytes = page ? types.size_of(*page) : 0;
-  if (!all || layout.page_bytes == 0) return std::nullopt;
-  layout.page_array = variable(symbols, "vmemmap_base");
-  layout.direct_map = variable(symbols, "page_offset_base");
+  const auto pages = PageArray::from(types, symbols);
+  if (!all || !pages) return std::nullopt;
+  layout.page_array = *pages;
+  const Symbol* const map = symbols.find("page_offset_base", "vmlinux");
+  if (map != nullptr) layout.direct_map = map->address;
   return layout;
 }
 
@@ -201,18 +194,14 @@ Result<void, Fault> LinuxPackets::Copy::pages(GuestVirt shared) {
 Result<std::optional<GuestVirt>, Fault> LinuxPackets::Copy::contents(GuestVirt page) {
   if ((page.raw() & kDeviceMemory) != 0) return std::nullopt;
   if (!bases_) {
-    const auto base = [&](std::optional<GuestVirt> variable,
-                          GuestVirt fixed) -> Result<GuestVirt, Fault> {
-      if (!variable) return fixed;
-      return GuestVirt(TRY(load<std::uint64_t>(kernel_, *variable)));
-    };
-    const GuestVirt array = TRY(base(at_.page_array, kFixedPageArray));
-    bases_ = Bases{array, TRY(base(at_.direct_map, kFixedDirectMap))};
+    const GuestVirt array = TRY(at_.page_array.begin(kernel_));
+    GuestVirt map = kFixedDirectMap;
+    if (at_.direct_map) map = GuestVirt(TRY(load<std::uint64_t>(kernel_, *at_.direct_map)));
+    bases_ = Bases{array, map};
   }
-  if (page < bases_->array) return implausible(page);
-  const std::uint64_t distance = page.offset_from(bases_->array);
-  if (distance % at_.page_bytes != 0) return implausible(page);
-  const auto at = bases_->map.checked_add(distance / at_.page_bytes * arch::kPageSize);
+  const auto number = at_.page_array.number_of(page, bases_->array);
+  if (!number) return implausible(page);
+  const auto at = bases_->map.checked_add(*number * arch::kPageSize);
   if (!at) return implausible(page);
   return at;
 }

@@ -13,6 +13,7 @@
 #include "vmm/base/c_type.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/packet.h"
+#include "vmm/linux/page_array.h"
 #include "vmm/linux/symbol_table.h"
 
 namespace ringside::guest_linux {
@@ -30,9 +31,8 @@ struct PacketLayout {
   std::uint32_t most_pages = 0;                       // elements of its array
   std::uint32_t piece_bytes = 0;                      // of one element:
   std::uint32_t piece_page = 0, piece_at = 0, piece_length = 0;
-  std::uint64_t page_bytes = 0;  // of struct page
-  // The variables vmemmap_base and page_offset_base; empty: they are fixed.
-  std::optional<GuestVirt> page_array, direct_map;
+  PageArray page_array;
+  std::optional<GuestVirt> direct_map;  // the variable page_offset_base; empty: it is fixed
 };
 
 class LinuxPackets {

@@ -69,15 +69,20 @@ Checked<dif::Action> ValueActions::print(Expr& call, ActionKind) {
   return action;
 }
 
+/// The first argument, which has been resolved.
+Checked<void> ValueActions::check_address(std::string_view tag, const Expr& call) const {
+  const TypeId type = call.list[0]->type;
+  const bool is_address =
+      tools_.types.is_scalar(tools_.types.decay(type)) && !tools_.types.is_string(type);
+  if (is_address) return {};
+  return argument_type(tag, call, 0, "pointer or integer", tools_.types.name(type));
+}
+
 Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
   if (call.list.size() > 3) return argument_count("D_TRACEMEM_ARGS", call, "2 or 3");
   for (Expr* argument : call.list) TRY(tools_.resolver.resolve(argument));
   const Expr &address = *call.list[0], &most = *call.list[1];
-  if (!tools_.types.is_scalar(tools_.types.decay(address.type)) ||
-      tools_.types.is_string(address.type)) {
-    return argument_type("D_TRACEMEM_ADDR", call, 0, "pointer or integer",
-                         tools_.types.name(address.type));
-  }
+  TRY(check_address("D_TRACEMEM_ADDR", call));
   if (!tools_.types.is_integer(most.type)) {
     return argument_type("D_PROTO_ARG", call, 1, "size_t", tools_.types.name(most.type));
   }
@@ -108,11 +113,7 @@ Checked<dif::Action> ValueActions::tracemem(Expr& call, ActionKind) {
 Checked<dif::Action> ValueActions::pcap(Expr& call, ActionKind kind) {
   for (Expr* argument : call.list) TRY(tools_.resolver.resolve(argument));
   const Expr &packet = *call.list[0], &link = *call.list[1];
-  if (!tools_.types.is_scalar(tools_.types.decay(packet.type)) ||
-      tools_.types.is_string(packet.type)) {
-    return argument_type("D_PCAP_ADDR", call, 0, "pointer or integer",
-                         tools_.types.name(packet.type));
-  }
+  TRY(check_address("D_PCAP_ADDR", call));
   if (!tools_.types.is_integer(link.type)) {
     return argument_type("D_PCAP_PROTO", call, 1, "integer", tools_.types.name(link.type));
   }

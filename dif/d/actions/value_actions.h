@@ -24,6 +24,7 @@ class ValueActions {
   Checked<dif::Action> effect(Expr& e);
 
  private:
+  Checked<void> check_address(std::string_view tag, const Expr& call) const;
   Checked<void> recordable(Expr& value, std::string_view function, std::string_view tags);
   Checked<dif::Action> of_number(const Expr& call, dif::ActionKind kind, TypeId type);
 

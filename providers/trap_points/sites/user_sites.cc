@@ -180,8 +180,9 @@ Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uin
 namespace {
 
 constexpr std::byte kPlainReturn{0xc3};
-constexpr std::array kPushFrame{std::byte{0x55}};
-constexpr std::array kMakeFrame{std::byte{0x48}, std::byte{0x89}, std::byte{0xe5}};
+/// push %rbp; mov %rsp, %rbp
+constexpr std::array kFrame{std::byte{0x55}, std::byte{0x48}, std::byte{0x89}, std::byte{0xe5}};
+constexpr std::size_t kPushBytes = 1, kMoveBytes = 3;
 
 /// Bytes by which it takes the stack pointer down: sub $N, %rsp; Go also adds -128.
 std::uint32_t taken_from_stack(std::span<const std::byte> code) {
@@ -265,8 +266,8 @@ bool is_plain_return(const UserSite& site) {
 std::optional<UserSite> done_by_stub(const UserSite& site,
                                      std::optional<std::uint64_t> spare_return) {
   UserSite done = site;
-  if (std::ranges::equal(site.instruction, kMakeFrame)) {
-    done.goes_on = static_cast<std::int32_t>(kMakeFrame.size());
+  if (std::ranges::equal(site.instruction, std::span(kFrame).subspan(kPushBytes))) {
+    done.goes_on = static_cast<std::int32_t>(kMoveBytes);
     done.makes_frame = true;
     return done;
   }
@@ -288,12 +289,9 @@ std::optional<std::uint64_t> find_inner_return(const ReadFile& file, std::uint64
 }
 
 std::optional<std::uint64_t> frame_entry(const ReadFile& file, std::uint64_t entry) {
-  std::array<std::byte, kPushFrame.size() + kMakeFrame.size()> bytes{};
-  const bool is_there = file(entry, bytes) == bytes.size();
-  const bool makes_one =
-      is_there && std::ranges::equal(std::span(bytes).first(kPushFrame.size()), kPushFrame) &&
-      std::ranges::equal(std::span(bytes).subspan(kPushFrame.size()), kMakeFrame);
-  return makes_one ? std::optional(entry + kPushFrame.size()) : std::nullopt;
+  std::array<std::byte, kFrame.size()> bytes{};
+  const bool makes_one = file(entry, bytes) == bytes.size() && bytes == kFrame;
+  return makes_one ? std::optional(entry + kPushBytes) : std::nullopt;
 }
 
 Result<UserSite> examine_go_site(const ReadFile& file, std::uint64_t offset,
@@ -337,8 +335,7 @@ std::optional<std::uint64_t> find_spare_return(const ReadFile& file,
 std::uint64_t go_entry(const ReadFile& file, const FileFunction& function) {
   const Text text = start_of(file, function);
   std::uint64_t at = behind_stack_check(text).value_or(function.offset);
-  // Since Go 1.21: push %rbp; mov %rsp, %rbp.
-  constexpr std::array kFrame{std::byte{0x55}, std::byte{0x48}, std::byte{0x89}, std::byte{0xe5}};
+  // Since Go 1.21 its frame comes first.
   const bool has_room = text.end() - at > kFrame.size();
   if (has_room && std::ranges::equal(text.from(at).first(kFrame.size()), kFrame)) {
     at += kFrame.size();

@@ -116,32 +116,6 @@ std::string drive_text(const nlohmann::json& drive) {
   return text;
 }
 
-/// Those that QEMU lets do no more than so much (BlockDeviceInfo, there; throttling.* of -drive,
-/// block_set_io_throttle): one line each.
-std::vector<std::string> find_throttled_drives(Monitor& monitor) {
-  constexpr std::pair<const char*, const char*> kLimits[] = {
-      {"iops", "requests"}, {"iops_rd", "reads"},        {"iops_wr", "writes"},
-      {"bps", "bytes"},     {"bps_rd", "bytes to read"}, {"bps_wr", "bytes to write"}};
-  constexpr std::size_t kMostDrives = 64;
-  std::vector<std::string> found;
-  const auto drives = monitor.execute("query-block");
-  if (!drives || !drives->is_array()) return found;
-  for (const nlohmann::json& drive : *drives) {
-    if (!drive.is_object() || !drive.contains("inserted") || found.size() == kMostDrives) continue;
-    const nlohmann::json& inserted = drive["inserted"];
-    std::string text;
-    for (const auto& [key, what] : kLimits) {
-      const auto limit = inserted.is_object() ? inserted.find(key) : inserted.end();
-      if (limit == inserted.end() || !limit->is_number_integer() || *limit <= 0) continue;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit->get<std::int64_t>(), what);
-    }
-    if (text.empty()) continue;
-    found.push_back(
-        fmt::format("QEMU lets {} have {} a second at most (throttling)", drive_text(drive), text));
-  }
-  return found;
-}
-
 /// The drive whose error has stopped the guest, and what is wrong with it; empty where QEMU does
 /// not say.
 std::string find_failed_drive(Monitor& monitor) {
@@ -360,7 +334,6 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   const std::string status = TRY(ask_status(*machine->monitor_));
   TRY(check_has_arrived(*machine->monitor_, status));
   machine->stopped_by_ = TRY(find_why_stopped(*machine->monitor_, status));
-  machine->throttled_drives_ = find_throttled_drives(*machine->monitor_);
   const auto left = machine->stopped_by_ ? machine->mark_->left_by() : std::nullopt;
   if (left && !machine->monitor_->is_paused_by_owner()) {
     machine->stopped_by_ = fmt::format(
@@ -372,6 +345,32 @@ Result<std::unique_ptr<MonitoredMachine>> MonitoredMachine::look_at(Access acces
   const auto reach = TRY(machine->choose_reach(access));
   TRY(machine->take_up(access, MonitoredRam::Access::Read, reach, CardUse::None));
   return machine;
+}
+
+/// BlockDeviceInfo of qapi/block-core.json has the limits: those of throttling.* of -drive, and of
+/// block_set_io_throttle.
+std::vector<std::string> MonitoredMachine::throttled_drives() {
+  constexpr std::pair<const char*, const char*> kLimits[] = {
+      {"iops", "requests"}, {"iops_rd", "reads"},        {"iops_wr", "writes"},
+      {"bps", "bytes"},     {"bps_rd", "bytes to read"}, {"bps_wr", "bytes to write"}};
+  constexpr std::size_t kMostDrives = 64;
+  std::vector<std::string> found;
+  const auto drives = monitor_->execute("query-block");
+  if (!drives || !drives->is_array()) return found;
+  for (const nlohmann::json& drive : *drives) {
+    if (!drive.is_object() || !drive.contains("inserted") || found.size() == kMostDrives) continue;
+    const nlohmann::json& inserted = drive["inserted"];
+    std::string text;
+    for (const auto& [key, what] : kLimits) {
+      const auto limit = inserted.is_object() ? inserted.find(key) : inserted.end();
+      if (limit == inserted.end() || !limit->is_number_integer() || *limit <= 0) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", limit->get<std::int64_t>(), what);
+    }
+    if (text.empty()) continue;
+    found.push_back(
+        fmt::format("QEMU lets {} have {} a second at most (throttling)", drive_text(drive), text));
+  }
+  return found;
 }
 
 /// One that stands still needs no stop. One that is stopped needs a guardian, by our own socket or

@@ -66,8 +66,8 @@ class MonitoredMachine final : public Machine {
   std::optional<pid_t> let_go_of() const { return let_go_of_; }
   /// If the machine is read while it runs: the reason why it is not stopped.
   const std::optional<std::string>& why_not_stopped() const { return why_not_stopped_; }
-  /// Drives that QEMU slows down, as its owner wants, when we came: one line each.
-  const std::vector<std::string>& throttled_drives() const { return throttled_drives_; }
+  /// Asks QEMU which drives it slows down, as their owner wants: one line each.
+  std::vector<std::string> throttled_drives();
 
  private:
   explicit MonitoredMachine(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
@@ -88,7 +88,6 @@ class MonitoredMachine final : public Machine {
   std::vector<unsigned> vcpu_numbers_;
   Accelerator accelerator_ = Accelerator::Tcg;
   std::optional<std::string> stopped_by_, why_not_stopped_;
-  std::vector<std::string> throttled_drives_;
   std::optional<pid_t> let_go_of_;
   std::optional<PauseMark> mark_;
   std::unique_ptr<MonitoredRam> ram_;

@@ -672,7 +672,7 @@ TEST(ObservedMachine, NamesDrivesThatQemuSlowsDown) {
     qemu.say("query-block", drives);
     const auto machine = look_at(qemu);
     EXPECT_TRUE(machine) << machine.error().message;
-    return machine ? machine->throttled_drives : Words();
+    return machine ? machine->throttled_drives() : Words();
   };
   const json inserted = {{"file", "/v/d.img"}, {"iops", 0}, {"iops_rd", 5}, {"bps", 4096}};
   const json slow = {{"device", "d0"}, {"inserted", inserted}};

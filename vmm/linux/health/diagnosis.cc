@@ -261,7 +261,7 @@ void Judge::judge_frozen() {
 
 void Judge::judge_storage() {
   for (const DiskReport& disk : report_.disks) {
-    if (disk.in_flight == 0 || disk.oldest.value_or(0) < kLong) continue;
+    if (!disk.hangs()) continue;
     std::string text =
         fmt::format("storage does not answer: {} has {} in flight, the oldest for {}", disk.name,
                     counted(disk.in_flight, "request", "requests"), duration_text(*disk.oldest));

@@ -281,7 +281,9 @@ Result<HealthReport> examine(vmm::Machine& machine, Kernel* kernel, std::string 
   HealthReport report = kernel == nullptr ? TRY(examine_vcpus(machine, std::move(trouble)))
                                           : TRY(Examination(machine, *kernel, is_alive).run());
   if (options.stopped_by) report.stopped_by = options.stopped_by;
-  report.throttled_drives = options.throttled_drives;
+  if (options.ask_drives && std::ranges::any_of(report.disks, &DiskReport::hangs)) {
+    report.throttled_drives = options.ask_drives();
+  }
   if (options.ask_host) report.held_back = options.ask_host();
   if (kernel != nullptr) {
     report.has_types = has_kernel_types(kernel->types());

@@ -27,7 +27,9 @@ struct ExamineOptions {
   GuestSource life = GuestSource::Runs;
   std::optional<std::string> stopped_by;  // who or what has stopped it, in words
   std::vector<std::string> limits;        // what is not to be seen of it, and why, a line each
-  std::vector<std::string> throttled_drives{};  // a line each, of those that are slow by order
+  /// Tells which drives are slow because the machine's owner wants it, a line each. Asked if a disk
+  /// does not answer. Empty: nobody knows.
+  std::function<std::vector<std::string>()> ask_drives;
   /// Tells all that the host keeps from running, a line each. Asked once, at the end. Empty: nobody
   /// knows.
   std::function<std::vector<std::string>()> ask_host;

@@ -152,6 +152,9 @@ struct DiskReport {
   std::optional<std::uint64_t> accounted;  // requests begun and not ended, by the disk's statistics
   std::optional<std::uint64_t> oldest;
   std::vector<RequestReport> requests;  // the oldest ones
+
+  /// It has had a request for long.
+  bool hangs() const { return in_flight != 0 && oldest.value_or(0) >= kLong; }
 };
 
 struct FilesystemReport {

@@ -14,11 +14,8 @@ namespace {
 
 using arch::kPageSize;
 
-/// VMEMMAP_START without CONFIG_DYNAMIC_MEMORY_LAYOUT (Documentation/arch/x86/x86_64/mm.rst).
-constexpr GuestVirt kFixedVmemmap{0xffff'ea00'0000'0000};
 constexpr std::uint64_t kMostNodeSlots = 64;  // XA_CHUNK_SIZE; 16 with CONFIG_BASE_SMALL
-constexpr std::uint64_t kMostPageBytes = 4096;
-constexpr std::size_t kFolioBytes = 64;  // of struct folio, in which all is that we look at
+constexpr std::size_t kFolioBytes = 64;       // of struct folio, in which all is that we look at
 
 /// The forms of an entry. Internal entries beyond the first page of addresses are nodes.
 constexpr bool is_internal(std::uint64_t entry) {
@@ -76,17 +73,16 @@ std::optional<PageCacheLayout> PageCacheLayout::from(const TypeGraph& types,
   take(layout.folio_index, folio, {"index"});
   const auto size = number_of(types, "inode", {"i_size"});
   const auto slots = slot_bits(types);
-  const auto page = types.find(TypeKind::Struct, "page");
+  const auto pages = PageArray::from(types, symbols);
   const auto up_to_date = types.find_enumerator("PG_uptodate");
-  if (!all || !size || !slots || !page || !up_to_date) return std::nullopt;
+  if (!all || !size || !slots || !pages || !up_to_date) return std::nullopt;
   for (const std::uint32_t at : {layout.folio_flags, layout.folio_mapping, layout.folio_index}) {
     if (at > kFolioBytes - sizeof(std::uint64_t)) return std::nullopt;
   }
   layout.inode_size = *size;
   layout.node_slot_bits = *slots;
-  layout.page_bytes = types.size_of(*page);
+  layout.pages = *pages;
   layout.page_mapped = offset_of(types, "page", {"_mapcount"});
-  if (layout.page_bytes == 0 || layout.page_bytes > kMostPageBytes) return std::nullopt;
   if (up_to_date->second < 0 || up_to_date->second > 63) return std::nullopt;
   layout.is_up_to_date = std::uint64_t{1} << up_to_date->second;
   for (const std::string_view name : {"PG_dirty", "PG_writeback"}) {
@@ -99,8 +95,6 @@ std::optional<PageCacheLayout> PageCacheLayout::from(const TypeGraph& types,
       one_of(types, "inode", {{"i_mtime", "tv_sec"}, {"__i_mtime", "tv_sec"}, {"i_mtime_sec"}});
   layout.inode_changed_part =
       one_of(types, "inode", {{"i_mtime", "tv_nsec"}, {"__i_mtime", "tv_nsec"}, {"i_mtime_nsec"}});
-  const Symbol* const vmemmap = symbols.find("vmemmap_base", "vmlinux");
-  if (vmemmap != nullptr) layout.vmemmap = vmemmap->address;
   return layout;
 }
 
@@ -146,7 +140,7 @@ bool FilePages::is_mapped(std::uint64_t index) const {
   const auto page = find(index);
   if (!page) return false;
   if (!layout_->page_mapped) return true;
-  const GuestVirt at = page->folio.wrapping_add((index - page->first) * layout_->page_bytes);
+  const GuestVirt at = page->folio.wrapping_add((index - page->first) * layout_->pages.page_bytes);
   const auto count = load_field<std::int32_t>(*kernel_, at, *layout_->page_mapped);
   return !count || *count >= 0;
 }
@@ -177,15 +171,10 @@ std::optional<FilePages::Page> FilePages::find(std::uint64_t index) const {
   if (index >= divide_up(size(), kPageSize)) return std::nullopt;
   auto page = look_up(index);
   if (!page || !holds(*page)) return std::nullopt;
-  GuestVirt vmemmap = kFixedVmemmap;
-  if (layout_->vmemmap) {
-    const auto value = load<std::uint64_t>(*kernel_, *layout_->vmemmap);
-    if (!value) return std::nullopt;
-    vmemmap = GuestVirt(*value);
-  }
-  const std::uint64_t distance = page->folio.offset_from(vmemmap);
-  if (distance % layout_->page_bytes != 0) return std::nullopt;
-  const std::uint64_t number = distance / layout_->page_bytes + (index - page->first);
+  const auto begin = layout_->pages.begin(*kernel_);
+  const auto first = begin ? layout_->pages.number_of(page->folio, *begin) : std::nullopt;
+  if (!first) return std::nullopt;
+  const std::uint64_t number = *first + (index - page->first);
   if (number > UINT64_MAX / kPageSize) return std::nullopt;
   page->frame = GuestPhys(number * kPageSize);
   if (!memory_->is_ram(page->frame, kPageSize)) return std::nullopt;

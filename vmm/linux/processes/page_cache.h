@@ -28,12 +28,13 @@
 #include "vmm/base/guest_reader.h"
 #include "vmm/guest_memory.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/page_array.h"
 #include "vmm/linux/processes/file_bytes.h"
 #include "vmm/linux/symbol_table.h"
 
 namespace ringside::guest_linux {
 
-/// Byte offsets in the kernel's structures, and where their array of struct page begins.
+/// Byte offsets in the kernel's structures, and their array of struct page.
 struct PageCacheLayout {
   std::uint32_t file_inode = 0;                                   // file.f_inode
   std::uint32_t inode_mapping = 0, inode_number = 0;              // i_mapping, i_ino
@@ -42,11 +43,10 @@ struct PageCacheLayout {
   std::uint32_t mapping_pages = 0;                                // address_space.i_pages.xa_head
   std::uint32_t node_shift = 0, node_slots = 0, node_slot_bits = 0;  // xa_node; it has 2^bits slots
   std::uint32_t folio_flags = 0, folio_mapping = 0, folio_index = 0;
-  std::uint64_t page_bytes = 0;                             // of struct page
+  PageArray pages;
   std::optional<std::uint32_t> page_mapped = std::nullopt;  // page._mapcount
   std::uint64_t is_up_to_date = 0;                          // in folio.flags: PG_uptodate
-  std::uint64_t is_unsaved = 0;      // PG_dirty and PG_writeback, which may be one bit each
-  std::optional<GuestVirt> vmemmap;  // the variable vmemmap_base; empty: it is fixed
+  std::uint64_t is_unsaved = 0;  // PG_dirty and PG_writeback, which may be one bit each
 
   /// Empty when the kernel's types do not describe all of it. Kernels before 5.16 have no folios;
   /// there a page has the same members.

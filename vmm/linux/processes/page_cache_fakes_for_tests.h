@@ -29,8 +29,8 @@ inline PageCacheLayout page_cache_layout() {
   layout.node_shift = 0, layout.node_slots = 16, layout.node_slot_bits = 6;
   layout.folio_flags = 0, layout.folio_mapping = 24, layout.folio_index = 32;
   layout.page_mapped = 48;
-  layout.page_bytes = 64, layout.is_up_to_date = 4, layout.is_unsaved = 0x12;
-  layout.vmemmap = GuestVirt(kVmemmapBase);
+  layout.is_up_to_date = 4, layout.is_unsaved = 0x12;
+  layout.pages = {.page_bytes = 64, .variable = GuestVirt(kVmemmapBase)};
   return layout;
 }
 

@@ -193,10 +193,10 @@ TEST(PageCacheLayouts, AreFoundInTheKernelsTypes) {
   EXPECT_EQ(layout->node_slots, 16u);
   EXPECT_EQ(layout->folio_mapping, 24u);
   EXPECT_EQ(layout->folio_index, 32u);
-  EXPECT_EQ(layout->page_bytes, 64u);
+  EXPECT_EQ(layout->pages.page_bytes, 64u);
   EXPECT_EQ(layout->page_mapped, 48u);
   EXPECT_EQ(layout->is_up_to_date, 4u);
-  EXPECT_FALSE(layout->vmemmap);
+  EXPECT_FALSE(layout->pages.variable);
 }
 
 }  // namespace
