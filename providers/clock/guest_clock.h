@@ -20,9 +20,9 @@
 // host's own firings nor for the traps of one vCPU. Time goes on while the machine stands still.
 //
 // How it begins. The look at the first recorded trap may be as late as the whole time between two
-// looks. So the line is not settled at first: it follows the estimate at once, and who keeps
-// records asks for their times again (time_of_tsc()) when it has settled. A trap that waits
-// settles it.
+// looks. So the line is not settled at first: it follows the estimate at once. The code that keeps
+// records asks for their times again (time_of_tsc()) when the line is settled. A trap that waits
+// settles it, too.
 //
 // Times that are not believed. The guest may forge its TSC or set it (IA32_TSC_ADJUST, S3). A time
 // that is further from the host's than a late look explains is not believed, and the host's time

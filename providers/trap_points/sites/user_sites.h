@@ -70,18 +70,19 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
 /// behind it: so the end of each displaced form tells whose it is.
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
 
-// Where a page has no room, as compilers leave none without -O, the stub does the instruction if
-// it is mov %rsp, %rbp, the second one of most functions then; and a return goes on at a byte of
-// its page that would be one, in the middle of another instruction, where no trap point ever
-// stands. Where there is no such byte, a return of the page is set aside.
+// Without -O, compilers leave no room between functions. Two instructions need none:
+// - mov %rsp, %rbp, which follows the first push of most functions. The stub does it.
+// - ret. The process goes on at another byte 0xc3 of the same page. One in the middle of an
+//   instruction is best, since no trap point ever stands there. If there is none, one return of the
+//   page is set aside for the others.
 
-/// The site as the stub does it; empty: it is another instruction, or `spare_return` is needed and
-/// there is none in its reach.
+/// The site as the stub does it. Empty: it is another instruction, or a return without a
+/// `spare_return` in its reach.
 std::optional<UserSite> done_by_stub(const UserSite& site,
                                      std::optional<std::uint64_t> spare_return);
 /// Whether it is a return that takes nothing from the stack besides the address.
 bool is_plain_return(const UserSite& site);
-/// Such a byte of the page.
+/// A byte 0xc3 of the page in the middle of an instruction; empty: there is none.
 std::optional<std::uint64_t> find_inner_return(const ReadFile& file, std::uint64_t page,
                                                const PageText& text);
 /// A return of the page to set aside; empty: all have trap points.
