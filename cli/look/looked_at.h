@@ -12,7 +12,7 @@
 #include "vmm/linux/kernel.h"
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/listing/listing.h"
-#include "vmm/linux/listing/page_copies.h"
+#include "vmm/linux/page_copies.h"
 #include "vmm/machine.h"
 
 namespace ringside::cli {

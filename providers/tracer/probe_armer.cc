@@ -160,6 +160,7 @@ Result<void> ProbeArmer::disarm() {
 
 /// The traps that were under way then; none where the machine is gone, and the int3s with it.
 Result<vmm::TrapsUnderWay> ProbeArmer::try_restore(Restore what) {
+  users_.look_ahead();
   auto paused = vmm::PausedMachine::pause(machine_);
   if (paused) {
     TRY(disarm(*paused, what));

@@ -62,7 +62,7 @@ UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
       kernel_(kernel),
       host_(host),
       layout_(guest_linux::PageCacheLayout::from(kernel.types(), kernel.symbols())),
-      standing_(guest_linux::UserStanding::prepare(kernel)),
+      standing_(guest_linux::UserStanding::prepare(machine.memory(), kernel)),
       writers_(guest_linux::offset_of(kernel.types(), "inode", {"i_writecount", "counter"})),
       inode_super_(guest_linux::offset_of(kernel.types(), "inode", {"i_sb"})),
       super_devices_(guest_linux::offset_of(kernel.types(), "super_block", {"s_bdi"})) {
@@ -903,12 +903,12 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
       if (!point.is_linked || point.is_armed || point.has_no_slot()) continue;
-      ranges.push_back({inode, point.slot_offset(), point.slot_offset() + point.before.size()});
+      ranges.push_back(point.slot_range(inode));
       points[inode].push_back(&point);
     }
   }
   if (ranges.empty() || !standing_) return true;
-  const auto inside = standing_->find(machine, kernel_, ranges);
+  const auto inside = standing_->find(machine, kernel_, ranges, sleepers_);
   if (!inside) return false;
   std::set<const Point*> busy;
   std::size_t n = 0;
@@ -927,6 +927,18 @@ bool UserPointTable::restore_slots(vmm::PausedMachine& machine, Copies copies) {
     for (Point* const point : all) point->is_written = busy.contains(point);
   }
   return write_in_order(machine, writes).has_value() && busy.empty();
+}
+
+/// Of all whose slots may be taken away.
+void UserPointTable::look_ahead() {
+  const std::lock_guard lock(lock_);
+  std::vector<FileRange> ranges;
+  for (const auto& [inode, file] : files_) {
+    for (const auto& [offset, point] : file.points) {
+      if (point.is_linked && !point.has_no_slot()) ranges.push_back(point.slot_range(inode));
+    }
+  }
+  if (standing_) sleepers_ = standing_->look_ahead(machine_.memory(), kernel_, ranges);
 }
 
 /// With all, whatever is thought to stand: a page may have been away, or on its way to another
@@ -951,11 +963,13 @@ Result<bool> UserPointTable::take_out() {
   Result<bool> is_out = false;
   for (unsigned n = 0; n < kTakeOutTries; ++n) {
     if (n > 0) std::this_thread::sleep_for(kTakeOutWait);
+    look_ahead();
     auto paused = TRY(vmm::PausedMachine::pause(machine_));
     is_out = disarm(paused, Which::All);
     if (n > 0 && is_out && *is_out) break;
   }
   const std::lock_guard lock(lock_);
+  sleepers_ = {};
   if (shim_ != nullptr && is_out && *is_out) {
     for (const auto& [name, place] : names_) shim_->forget_user_point(name);
   }

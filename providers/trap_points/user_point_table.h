@@ -116,6 +116,8 @@ class UserPointTable {
 
   /// Writes the int3 of each trap point that has users and whose page is in memory.
   Result<void> arm(vmm::PausedMachine& machine);
+  /// While the guest runs, shortly before a pause in which disarm() is called, which it shortens.
+  void look_ahead();
   using Which = UserSemaphores::Which;
   /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
   /// displaced instructions stay where somebody is inside of them; false where one is. With all,
@@ -183,6 +185,9 @@ class UserPointTable {
       return static_cast<std::uint16_t>(site.offset % arch::kPageSize);
     }
     std::uint64_t slot_offset() const { return page() * arch::kPageSize + slot; }
+    guest_linux::FileRange slot_range(GuestVirt inode) const {
+      return {inode, slot_offset(), slot_offset() + before.size()};
+    }
   };
   struct File {
     guest_linux::FileIdentity identity;
@@ -279,6 +284,7 @@ class UserPointTable {
   guest_linux::HostFiles* const host_;  // null: none
   std::optional<guest_linux::PageCacheLayout> layout_;
   std::optional<guest_linux::UserStanding> standing_;
+  guest_linux::UserStanding::Sleepers sleepers_;              // of look_ahead()
   std::optional<std::uint32_t> writers_;                      // inode.i_writecount
   std::optional<std::uint32_t> inode_super_, super_devices_;  // i_sb, s_bdi
   std::optional<GuestVirt> no_devices_;                       // noop_backing_dev_info

@@ -75,8 +75,9 @@ inline ProcessLayout process_layout() {
   return layout;
 }
 
-/// The kernel's types that say so.
-inline BtfWriter process_types() {
+/// The kernel's types that say so, and how it finds the mappings of a file. `lock`: the member by
+/// which struct rw_semaphore tells who holds it.
+inline BtfWriter process_types(std::string_view lock = "count") {
   BtfWriter btf;
   const std::uint32_t word = btf.integer("unsigned long", 8, false);
   const auto words = [&](std::uint32_t count) {
@@ -92,11 +93,34 @@ inline BtfWriter process_types() {
   const std::uint32_t context = add("mm_context", {{"vdso", word, 0}});
   const std::uint32_t path = add("path", {{"dentry", word, 0}});
   const std::uint32_t name = add("qstr", {{"len", word, 0}, {"name", word, 8}});
-  add("task_struct", {{"tasks", word, 0x10}, {"tgid", word, 0x20}, {"mm", word, 0x28}});
+  const std::uint32_t number = btf.integer("int", 4, true);
+  add("task_struct", {{"on_cpu", number, 0x08},
+                      {"tasks", word, 0x10},
+                      {"tgid", word, 0x20},
+                      {"mm", word, 0x28},
+                      {"signal", word, 0x30},
+                      {"thread_node", word, 0x38},
+                      {"stack", word, 0x48},
+                      {"nvcsw", word, 0x50},
+                      {"nivcsw", word, 0x58},
+                      {"start_time", word, 0x60}});
+  add("signal_struct", {{"thread_head", word, 0x10}});
   add("mm_struct", {{"mm_mt", tree, 8}, {"pgd", word, 0x10}, {"context", context, 0x18}});
-  add("vm_area_struct",
-      {{"vm_start", word, 0}, {"vm_end", word, 8}, {"vm_pgoff", word, 16}, {"vm_file", word, 24}});
-  add("file", {{"f_path", path, 8}});
+  const std::uint32_t node = add("rb_node", {{"rb_right", word, 8}, {"rb_left", word, 16}});
+  const std::uint32_t shared = add("shared", {{"rb", node, 0}, {"rb_subtree_last", word, 24}});
+  add("vm_area_struct", {{"vm_start", word, 0},
+                         {"vm_end", word, 8},
+                         {"vm_pgoff", word, 16},
+                         {"vm_file", word, 24},
+                         {"vm_mm", word, 32},
+                         {"shared", shared, 40},
+                         {"anon_vma", word, 72}});
+  add("file", {{"f_path", path, 8}, {"f_inode", word, 0x18}});
+  const std::uint32_t root = add("rb_root", {{"rb_node", word, 0}});
+  const std::uint32_t first = add("rb_root_cached", {{"rb_root", root, 0}});
+  const std::uint32_t semaphore = add("rw_semaphore", {{lock, word, 0}});
+  add("inode", {{"i_mapping", word, 0x30}});
+  add("address_space", {{"i_mmap", first, 0x20}, {"i_mmap_rwsem", semaphore, 0x40}});
   add("dentry", {{"d_name", name, 8}});
   const std::uint32_t nine = words(9), ten = words(10), fifteen = words(15), sixteen = words(16);
   add("maple_range_64", {{"pivot", fifteen, 8}, {"slot", sixteen, 128}});

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <set>
 #include <utility>
 
 #include "vmm/arch/arch.h"
+#include "vmm/base/numbers.h"
 #include "vmm/linux/layout.h"
+#include "vmm/linux/linear_map.h"
+#include "vmm/linux/page_copies.h"
 #include "vmm/linux/stacks/stack_walk.h"
 #include "vmm/page_walk.h"
 
@@ -19,140 +22,240 @@ constexpr std::size_t kMostThreads = 1 << 16;
 /// A signal frame has 1 to 3 KiB below the handler's own frames (struct rt_sigframe, with AVX-512).
 constexpr std::uint64_t kStackBytes = 32 << 10;
 
-/// A range, as a process has it mapped.
-struct MappedRange {
+/// The ranges in order of their place.
+class RangeIndex {
+ public:
+  struct Entry {
+    FileRange range;
+    std::size_t number = 0;
+  };
+  explicit RangeIndex(std::span<const FileRange> ranges) {
+    for (std::size_t n = 0; n < ranges.size(); ++n) entries_.push_back({ranges[n], n});
+    std::ranges::sort(entries_, {}, place_of);
+  }
+
+  /// Those whose first byte is among these bytes of the file.
+  std::span<const Entry> in(GuestVirt inode, std::uint64_t begin, std::uint64_t end) const {
+    const auto first = std::ranges::lower_bound(entries_, std::pair(inode, begin), {}, place_of),
+               last = std::ranges::lower_bound(entries_, std::pair(inode, end), {}, place_of);
+    return {first, last};
+  }
+  std::span<const Entry> in(GuestVirt inode) const { return in(inode, 0, UINT64_MAX); }
+  /// The one that has this byte of the file.
+  std::optional<std::size_t> at(GuestVirt inode, std::uint64_t offset) const {
+    const auto above = std::ranges::upper_bound(entries_, std::pair(inode, offset), {}, place_of);
+    if (above == entries_.begin()) return std::nullopt;
+    const Entry& entry = *std::prev(above);
+    if (entry.range.inode != inode || offset >= entry.range.end) return std::nullopt;
+    return entry.number;
+  }
+  std::set<GuestVirt> inodes() const {
+    std::set<GuestVirt> found;
+    for (const Entry& each : entries_) found.insert(each.range.inode);
+    return found;
+  }
+
+ private:
+  static std::pair<GuestVirt, std::uint64_t> place_of(const Entry& entry) {
+    return {entry.range.inode, entry.range.begin};
+  }
+  std::vector<Entry> entries_;
+};
+
+/// A mapping of a file that has ranges.
+struct Area {
   GuestVirt begin, end;
-  std::size_t number = 0;
+  GuestVirt inode;
+  std::uint64_t offset = 0;
+  bool has_copies = true;
 };
 
 /// A process's memory.
 struct Space {
-  GuestPhys root;                   // of its page table
-  std::vector<MappedRange> mapped;  // by address
-  bool is_seen = false;
+  std::vector<Area> areas;        // by address
+  std::optional<GuestPhys> root;  // of its page table, once it was asked for
 };
 
 }  // namespace
 
+/// All is kept as it was read first: make a new one for each look.
 struct UserStanding::Look {
   const UserStanding& by;
   vmm::GuestMemory& memory;
   Kernel& kernel;
-  vmm::PageTableReader reader;
-  std::span<const FileRange> ranges;
-  std::vector<Registers> on_vcpus;    // of those in user mode
+  const RangeIndex ranges;
+  const LinearMapReader direct;
+  const PageCopies copies;  // where each read is a system call
+  const GuestReader& reader;
   std::map<GuestVirt, Space> spaces;  // by struct mm_struct
-  std::vector<bool> found;
+  std::set<GuestVirt> on_cpus;        // of the threads that run: mm_struct
+  using Inside = std::vector<std::size_t>;
 
-  void mark(const std::vector<MappedRange>& mapped, std::uint64_t word) {
-    const auto above = std::ranges::upper_bound(mapped, GuestVirt(word), {}, &MappedRange::begin);
-    if (above == mapped.begin()) return;
-    const MappedRange& range = *std::prev(above);
-    if (GuestVirt(word) < range.end) found[range.number] = true;
+  Look(const UserStanding& standing, vmm::GuestMemory& guest, Kernel& of,
+       std::span<const FileRange> in)
+      : by(standing),
+        memory(guest),
+        kernel(of),
+        ranges(in),
+        direct(guest, of.table_in(guest), standing.linear_),
+        copies(direct),
+        reader(standing.linear_ ? static_cast<const GuestReader&>(copies) : direct) {
+    if (!find_areas_by_files()) find_areas_by_processes();
+    for (auto& [mm, space] : spaces) std::ranges::sort(space.areas, {}, &Area::begin);
+  }
+
+  bool find_areas_by_files() {
+    for (const GuestVirt inode : ranges.inodes()) {
+      const auto entries = ranges.in(inode);
+      const auto uses =
+          by.reverse_
+              ? by.reverse_->uses(reader, inode, entries.front().range.begin / arch::kPageSize,
+                                  entries.back().range.begin / arch::kPageSize)
+              : std::nullopt;
+      if (!uses) return false;
+      for (const FileUse& use : *uses) {
+        add(use.mm, {use.begin, use.end, inode, use.offset, use.has_copies});
+      }
+    }
+    return true;
+  }
+
+  void find_areas_by_processes() {
+    spaces.clear();
+    std::set<GuestVirt> seen;
+    by.walk(reader, [&](GuestVirt task) {
+      const auto mm = load_field<std::uint64_t>(reader, task, by.processes_.task_mm);
+      if (!mm || *mm == 0 || !seen.insert(GuestVirt(*mm)).second) return;
+      for (const FileMapping& each : list_file_mappings(reader, by.processes_, GuestVirt(*mm))) {
+        const auto inode = load_field<std::uint64_t>(reader, each.file, by.file_inode_);
+        if (!inode || each.file.raw() == 0) continue;
+        add(GuestVirt(*mm), {each.begin, each.end, GuestVirt(*inode), each.offset});
+      }
+    });
+  }
+
+  void add(GuestVirt mm, const Area& area) {
+    const std::uint64_t end = area.offset + area.end.offset_from(area.begin);
+    if (end < area.offset || ranges.in(area.inode, area.offset, end).empty()) return;
+    spaces[mm].areas.push_back(area);
+  }
+
+  std::optional<vmm::PageTable> table_of(GuestVirt mm, Space& space) {
+    vmm::PageTable table = kernel.table_in(memory);
+    if (!space.root) {
+      const auto at = load_field<std::uint64_t>(reader, mm, by.processes_.mm_pgd);
+      const auto root = at ? vmm::translate(memory, table, GuestVirt(*at)) : std::nullopt;
+      if (!root) return std::nullopt;
+      space.root = root->address;
+    }
+    table.root = *space.root;
+    return table;
+  }
+
+  void mark(const Space& space, std::uint64_t word, Inside& inside) const {
+    const auto above = std::ranges::upper_bound(space.areas, GuestVirt(word), {}, &Area::begin);
+    if (above == space.areas.begin()) return;
+    const Area& area = *std::prev(above);
+    if (GuestVirt(word) >= area.end) return;
+    const auto number = ranges.at(area.inode, area.offset + (word - area.begin.raw()));
+    if (number) inside.push_back(*number);
   }
 
   /// The words from the stack pointer on, as far as they are in memory.
-  void mark_stack(const std::vector<MappedRange>& mapped, const GuestReader& process,
-                  std::uint64_t stack_pointer) {
-    GuestVirt at(stack_pointer & ~std::uint64_t{7});
+  void mark_stack(const Space& space, const GuestReader& process, std::uint64_t stack_pointer,
+                  Inside& inside) const {
+    GuestVirt at(round_down(stack_pointer, 8));
     for (std::uint64_t left = kStackBytes; left != 0;) {
       std::array<std::uint64_t, arch::kPageSize / 8> words;
       const std::uint64_t bytes = std::min<std::uint64_t>(left, arch::left_in_page(at.raw()));
       const auto part = std::span(words).first(bytes / 8);
       if (arch::in_kernel_half(at) || !process.read(at, std::as_writable_bytes(part))) return;
-      for (const std::uint64_t word : part) mark(mapped, word);
+      for (const std::uint64_t word : part) mark(space, word, inside);
       at = at.wrapping_add(bytes);
       left -= bytes;
     }
   }
 
-  void mark_registers(const std::vector<MappedRange>& mapped, GuestPhys root,
-                      const Registers& registers) {
-    mark(mapped, registers.rip);
-    vmm::PageTable table = kernel.table_in(memory);
-    table.root = root;
-    mark_stack(mapped, vmm::PageTableReader(memory, table), registers.rsp);
+  void mark_registers(const Space& space, const vmm::PageTable& table, const Registers& registers,
+                      Inside& inside) const {
+    mark(space, registers.rip, inside);
+    mark_stack(space, vmm::PageTableReader(memory, table), registers.rsp, inside);
   }
 
-  std::vector<MappedRange> mapped_in(GuestVirt mm) const {
-    std::vector<MappedRange> mapped;
-    for (const FileMapping& each : list_file_mappings(reader, by.processes_, mm)) {
-      const auto inode = load_field<std::uint64_t>(reader, each.file, by.file_inode_);
-      if (!inode || each.file.raw() == 0) continue;
-      const std::uint64_t size = each.end.offset_from(each.begin);
-      for (std::size_t n = 0; n < ranges.size(); ++n) {
-        const std::uint64_t distance = ranges[n].begin - each.offset;
-        if (ranges[n].inode.raw() != *inode || distance >= size) continue;
-        const GuestVirt begin = each.begin.wrapping_add(distance);
-        mapped.push_back({begin, begin.wrapping_add(ranges[n].end - ranges[n].begin), n});
-      }
-    }
-    std::ranges::sort(mapped, {}, &MappedRange::begin);
-    return mapped;
-  }
-
-  /// Null where it has none, or none of the ranges is mapped in it.
-  Space* space_of(GuestVirt task) {
-    const auto mm = load_field<std::uint64_t>(reader, task, by.task_mm_);
-    if (!mm || *mm == 0) return nullptr;
-    auto space = spaces.find(GuestVirt(*mm));
-    if (space == spaces.end()) {
-      const auto table = load_field<std::uint64_t>(reader, GuestVirt(*mm), by.processes_.mm_pgd);
-      const auto root =
-          table ? vmm::translate(memory, kernel.table_in(memory), GuestVirt(*table)) : std::nullopt;
-      Space found;
-      if (root) found = {root->address, mapped_in(GuestVirt(*mm))};
-      space = spaces.emplace(GuestVirt(*mm), std::move(found)).first;
-    }
-    return space->second.mapped.empty() ? nullptr : &space->second;
-  }
-
-  void look_at_thread(GuestVirt task) {
-    const Space* const space = space_of(task);
-    const auto stack = load_field<std::uint64_t>(reader, task, by.task_stack_);
-    if (space == nullptr || !stack) return;
+  /// Whatever the thread is inside of, by the registers that the kernel has saved of it.
+  Inside look_at_thread(const Thread& thread, GuestVirt mm, Space& space) {
+    Inside inside;
     const auto saved =
-        load<arch::SavedRegisters>(reader, GuestVirt(*stack).wrapping_add(by.saved_registers_));
-    if (!saved) return;
+        load<arch::SavedRegisters>(direct, thread.stack.wrapping_add(by.saved_registers_));
+    const auto table = table_of(mm, space);
+    if (!saved || !table) return inside;
     const Registers registers = arch::unsave(*saved);
-    if (registers.in_user_mode()) mark_registers(space->mapped, space->root, registers);
+    if (registers.in_user_mode()) mark_registers(space, *table, registers, inside);
+    return inside;
   }
 
   /// In the kernel, where the registers of a process lie that it has interrupted.
   bool is_on_tasks_stack(const Registers& registers) const {
     const auto task = kernel.current_task(reader, GuestVirt(registers.gs_base));
     if (!task) return false;
-    const auto stack = load_field<std::uint64_t>(reader, *task, by.task_stack_);
+    const auto stack = load_field<std::uint64_t>(reader, *task, by.thread_.stack);
     return stack && registers.rsp - *stack < by.stack_bytes_;
   }
 
-  void look_at_vcpus() {
-    for (const Registers& each : on_vcpus) {
-      const GuestPhys root = arch::page_table_of(each).root;
-      for (const auto& [mm, space] : spaces) {
-        if (!space.mapped.empty()) mark_registers(space.mapped, root, each);
-      }
-    }
+  /// A vCPU in user mode is one of the threads that run; which one is not known.
+  void look_at_vcpu(const Registers& registers, Inside& inside) {
+    vmm::PageTable table = kernel.table_in(memory);
+    table.root = arch::page_table_of(registers).root;
+    for (const GuestVirt mm : on_cpus) mark_registers(spaces.at(mm), table, registers, inside);
   }
 };
 
-std::optional<UserStanding> UserStanding::prepare(const Kernel& kernel) {
+std::optional<UserStanding> UserStanding::prepare(vmm::GuestMemory& memory, const Kernel& kernel) {
   UserStanding made;
   const auto threads = TaskListLayout::from(kernel.types());
   const auto processes = ProcessLayout::from(kernel.types());
   const auto inode = offset_of(kernel.types(), "file", {"f_inode"});
-  const auto stack = kernel.layout().task_stack;
+  const auto thread = ThreadLayout::from(kernel);
   const Symbol* const init = kernel.symbols().find("init_task", "vmlinux");
-  if (!threads || !processes || !inode || !stack || init == nullptr) return std::nullopt;
+  if (!threads || !processes || !inode || !thread || init == nullptr) return std::nullopt;
   made.threads_ = *threads;
   made.processes_ = *processes;
+  made.thread_ = *thread;
+  made.reverse_ = ReverseMap::from(kernel.types());
+  made.linear_ = find_linear_map(memory, kernel);
   made.file_inode_ = *inode;
-  made.task_stack_ = *stack;
-  made.task_mm_ = processes->task_mm;
   made.saved_registers_ = find_saved_registers(kernel.symbols());
   made.stack_bytes_ = kernel_stack_bytes(kernel.symbols());
   made.init_task_ = init->address;
   return made;
+}
+
+std::optional<UserStanding::ThreadLayout> UserStanding::ThreadLayout::from(const Kernel& kernel) {
+  const auto of_task = [&](std::string_view name) {
+    return offset_of(kernel.types(), "task_struct", {name});
+  };
+  const auto mm = of_task("mm"), stack = of_task("stack"), start = of_task("start_time"),
+             chosen = of_task("nvcsw"), forced = of_task("nivcsw");
+  if (!mm || !stack || !start || !chosen || !forced) return std::nullopt;
+  return ThreadLayout{*mm, *stack, *start, *chosen, *forced, of_task("on_cpu")};
+}
+
+std::optional<UserStanding::Thread> UserStanding::load_thread(const GuestReader& reader,
+                                                              GuestVirt task) const {
+  const auto word = [&](std::uint32_t offset) {
+    return load_field<std::uint64_t>(reader, task, offset);
+  };
+  const auto mm = word(thread_.mm);
+  if (!mm || *mm == 0) return std::nullopt;
+  const auto stack = word(thread_.stack), start = word(thread_.start_time),
+             chosen = word(thread_.nvcsw), forced = word(thread_.nivcsw);
+  if (!stack || !start || !chosen || !forced) return std::nullopt;
+  Thread thread{GuestVirt(*mm), GuestVirt(*stack), *start, *chosen + *forced};
+  if (thread_.on_cpu) {
+    const auto runs = load_field<std::uint32_t>(reader, task, *thread_.on_cpu);
+    thread.may_run = !runs || *runs != 0;
+  }
+  return thread;
 }
 
 /// All threads, until `visit` wants no more.
@@ -171,54 +274,91 @@ ListEnd UserStanding::walk(const GuestReader& reader, Visit visit) const {
 
 std::vector<UserStanding::Copy> UserStanding::copies(vmm::GuestMemory& memory, Kernel& kernel,
                                                      std::span<const FileRange> ranges) const {
-  Look look = begin(memory, kernel, ranges);
+  Look look(*this, memory, kernel, ranges);
   std::vector<Copy> found;
-  walk(look.reader, [&](GuestVirt task) {
-    Space* const space = look.space_of(task);
-    if (space == nullptr || std::exchange(space->is_seen, true)) return;
-    vmm::PageTable table = kernel.table_in(look.memory);
-    table.root = space->root;
-    for (const MappedRange& range : space->mapped) {
-      const auto at = vmm::translate(look.memory, table, range.begin);
-      if (at) found.push_back({range.number, at->address});
+  for (auto& [mm, space] : look.spaces) {
+    for (const Area& area : space.areas) {
+      if (!area.has_copies) continue;
+      const auto table = look.table_of(mm, space);
+      if (!table) break;
+      const std::uint64_t size = area.end.offset_from(area.begin);
+      for (const auto& [range, number] :
+           look.ranges.in(area.inode, area.offset, area.offset + size)) {
+        const auto at =
+            vmm::translate(memory, *table, area.begin.wrapping_add(range.begin - area.offset));
+        if (at) found.push_back({number, at->address});
+      }
     }
-  });
+  }
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
-UserStanding::Look UserStanding::begin(vmm::GuestMemory& memory, Kernel& kernel,
-                                       std::span<const FileRange> ranges) const {
-  return {.by = *this,
-          .memory = memory,
-          .kernel = kernel,
-          .reader = vmm::PageTableReader(memory, kernel.table_in(memory)),
-          .ranges = ranges,
-          .on_vcpus = {},
-          .spaces = {},
-          .found = std::vector<bool>(ranges.size())};
+UserStanding::Sleepers UserStanding::look_ahead(vmm::GuestMemory& memory, Kernel& kernel,
+                                                std::span<const FileRange> ranges) const {
+  Sleepers found;
+  if (ranges.empty() || !thread_.on_cpu) return found;
+  for (const FileRange& range : ranges) found.ranges.insert({range.inode, range.begin});
+  Look look(*this, memory, kernel, ranges);
+  walk(look.reader, [&](GuestVirt task) {
+    const auto before = load_thread(look.direct, task);
+    const auto space = before ? look.spaces.find(before->mm) : look.spaces.end();
+    if (space == look.spaces.end() || before->may_run) return;
+    const Look::Inside inside = look.look_at_thread(*before, before->mm, space->second);
+    if (load_thread(look.direct, task) != before) return;
+    auto& thread = found.threads[task];
+    thread.was = *before;
+    for (const std::size_t n : inside) thread.inside.push_back({ranges[n].inode, ranges[n].begin});
+  });
+  return found;
 }
 
 Result<std::vector<bool>> UserStanding::find(vmm::PausedMachine& machine, Kernel& kernel,
-                                             std::span<const FileRange> ranges) const {
-  Look look = begin(machine.memory(), kernel, ranges);
-  if (ranges.empty()) return std::move(look.found);
+                                             std::span<const FileRange> ranges,
+                                             const Sleepers& sleepers) const {
+  std::vector<bool> found(ranges.size());
+  if (ranges.empty()) return found;
+  Look look(*this, machine.memory(), kernel, ranges);
+  std::vector<Registers> on_vcpus;
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));
     if (registers.in_user_mode()) {
-      look.on_vcpus.push_back(registers);
+      on_vcpus.push_back(registers);
     } else if (!look.is_on_tasks_stack(registers)) {
       return fail(ErrorCode::Invalid,
                   fmt::format("vCPU {} is on its way from or to a process", vcpu));
     }
   }
-  const ListEnd end = walk(look.reader, [&look](GuestVirt task) { look.look_at_thread(task); });
+  const bool is_ahead = sleepers.cover(ranges);
+  Look::Inside inside;
+  const ListEnd end = walk(look.reader, [&](GuestVirt task) {
+    const auto thread = load_thread(look.reader, task);
+    const auto space = thread ? look.spaces.find(thread->mm) : look.spaces.end();
+    if (space == look.spaces.end()) return;
+    if (thread->may_run) look.on_cpus.insert(thread->mm);
+    const auto known = is_ahead ? sleepers.threads.find(task) : sleepers.threads.end();
+    if (known != sleepers.threads.end() && known->second.was == *thread) {
+      for (const auto& [inode, offset] : known->second.inside) {
+        if (const auto number = look.ranges.at(inode, offset)) inside.push_back(*number);
+      }
+      return;
+    }
+    const auto marked = look.look_at_thread(*thread, thread->mm, space->second);
+    inside.insert(inside.end(), marked.begin(), marked.end());
+  });
   if (end != ListEnd::Whole) {
     return fail(ErrorCode::Invalid, "the guest's list of tasks cannot be followed to its end");
   }
-  look.look_at_vcpus();
-  return std::move(look.found);
+  for (const Registers& registers : on_vcpus) look.look_at_vcpu(registers, inside);
+  for (const std::size_t number : inside) found[number] = true;
+  return found;
+}
+
+bool UserStanding::Sleepers::cover(std::span<const FileRange> asked) const {
+  return std::ranges::all_of(asked, [this](const FileRange& each) {
+    return ranges.contains({each.inode, each.begin});
+  });
 }
 
 }  // namespace ringside::guest_linux
