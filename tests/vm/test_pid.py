@@ -259,10 +259,11 @@ class Libraries(Case):
 
     def check_calls(self, *commands):
         """Each call of all is counted. The first one has the library mapped when tracing begins."""
-        self.guest("rm -f /tmp/go; library 1 > /tmp/first & sleep 0.1")
+        self.guest("rm -f /tmp/go /tmp/first; library 1 > /tmp/first & sleep 0.1")
         with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
             started(running)
-            said = self.guest("touch /tmp/go; wait; cat /tmp/first; " + "; ".join(commands))
+            said = self.guest("touch /tmp/go; while [ ! -s /tmp/first ]; do sleep 0.1; done; cat /tmp/first; " +
+                              "; ".join(commands))
             outcome = end(running)
         self.assertEqual((outcome.status, outcome.stderr), (0, ""), outcome)
         self.assertEqual(sum(map(int, outcome.stdout.split())),
@@ -303,11 +304,11 @@ class Libraries(Case):
         self.assertEqual(said, "calls 300000\n0\n")
 
     def test_count_in_all_files_of_one_name(self):
-        self.guest("mkdir /other; cp /lib/libadds.so /other; rm -f /tmp/go; "
+        self.guest("mkdir /other; cp /lib/libadds.so /other; rm -f /tmp/go /tmp/one /tmp/other; "
                    "library 10 > /tmp/one & LD_LIBRARY_PATH=/other library 500 > /tmp/other & sleep 0.1")
         with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
             started(running)
-            self.guest("touch /tmp/go; wait")
+            self.guest("touch /tmp/go; while [ ! -s /tmp/one ] || [ ! -s /tmp/other ]; do sleep 0.1; done")
             outcome = end(running)
         self.assertEqual((outcome.status, outcome.stderr, outcome.stdout.split()), (0, "", ["510"]), outcome)
 
@@ -357,13 +358,14 @@ class Replaced(Case):
 
     def test_files_have_probes_once_a_process_maps_the_new_one(self):
         before = self.guest("cp /lib/libadds.so /lib/new; md5sum < /lib/new")
-        self.guest("rm -f /tmp/go; library 10 > /tmp/first & sleep 0.1")
+        self.guest("rm -f /tmp/go /tmp/first /tmp/second; library 10 > /tmp/first & sleep 0.1")
         with self.machine.trace(begin(self.ADDS), ["-q"]) as running:
             started(running)
             self.guest("mv /lib/new /lib/libadds.so; library 500 > /tmp/second & true")
             self.assertIn("a process has mapped another file libadds.so: 1 more place of probes",
                           running.process.stderr.readline())
-            self.guest("touch /tmp/go; wait; library 1000 > /tmp/third")
+            self.guest("touch /tmp/go; while [ ! -s /tmp/first ] || [ ! -s /tmp/second ]; do sleep 0.1; done; "
+                       "library 1000 > /tmp/third")
             self.assertEqual(self.guest("md5sum < /lib/libadds.so"), before)
             outcome = end(running)
         said = self.guest("cat /tmp/first /tmp/second /tmp/third")
@@ -439,6 +441,23 @@ class NotOptimized(Case):
         self.assertEqual(outcome.stdout.split(), ["sum", str(2 * CALLS * 12), "value", str(15 * CALLS),
                                                   "unoptimized`outer", str(2 * CALLS)])
 
+    def test_two_files_of_the_same_text(self):
+        """The stub tells their pages apart, or one of them has no probe, which is told: no count is wrong."""
+        self.guest("cp /bin/unoptimized /bin/same")
+        first = Calling(self.machine, program="unoptimized")
+        second = Calling(self.machine, program="same")
+        program = " ".join(f"pid{pid}:a.out:takes:entry,pid{pid}:a.out:takes:return "
+                           '{ @[execname, probename] = count(); }' for pid in (first.pid, second.pid))
+        with self.machine.trace(begin(program)) as running:
+            started(running)
+            said = second.go()
+            self.guest("while pidof unoptimized same > /dev/null; do sleep 0.1; done")
+            outcome = end(running)
+        self.assertEqual(outcome.status, 0, outcome)
+        found = re.findall(r"(unoptimized|same)\s+(entry|return)\s+(\d+)", outcome.stdout)
+        self.assertEqual({int(count) for _, _, count in found}, {said["takes"]}, outcome)
+        if len(found) < 4:
+            self.assertIn("no probe", outcome.stderr)
 
     def test_beside_probes_on_instructions(self):
         """Of all that have room, in the same page."""

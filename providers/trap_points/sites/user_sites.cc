@@ -271,6 +271,11 @@ std::optional<UserSite> done_by_stub(const UserSite& site,
     done.makes_frame = true;
     return done;
   }
+  const auto one = disasm::decode_operation(site.instruction, place_of(site.offset));
+  if (one && one->does_nothing) {
+    done.goes_on = static_cast<std::int32_t>(one->length);
+    return done;
+  }
   if (!is_plain_return(site) || !spare_return) return std::nullopt;
   const auto distance = static_cast<std::int64_t>(*spare_return - site.offset);
   if (distance == 0 || distance != static_cast<std::int32_t>(distance)) return std::nullopt;

@@ -70,7 +70,8 @@ Result<UserSite> examine_user_site(const ReadFile& file, std::uint64_t offset,
 /// behind it: so the end of each displaced form tells whose it is.
 Result<std::vector<std::byte>> displace_user_site(const UserSite& site, std::uint64_t slot);
 
-// Without -O, compilers leave no room between functions. Two instructions need none:
+// Without -O, compilers leave no room between functions. Three instructions need none:
+// - nop, at which static probes stand. The process goes on behind it.
 // - mov %rsp, %rbp, which follows the first push of most functions. The stub does it.
 // - ret. The process goes on at another byte 0xc3 of the same page. One in the middle of an
 //   instruction is best, since no trap point ever stands there. If there is none, one return of the

@@ -280,6 +280,16 @@ TEST_F(UserSites, WithoutRoomTheStubMakesAFrameAndReturnsGoOnInsideOfAnInstructi
   EXPECT_FALSE(find_free_return(reader(), functions_, kText / 4096 + 1, [](auto) { return true; }));
 }
 
+TEST_F(UserSites, WithoutRoomTheStubGoesOnBehindANop) {
+  put(0, {0x90, 0x0f, 0x1f, 0x44, 0x00, 0x00});  // nops of one and of five bytes
+  for (const auto& [at, length] : {std::pair(0, 1), std::pair(1, 5)}) {
+    const auto nop = done_by_stub(*examine_user_site(reader(), kText + at), std::nullopt);
+    ASSERT_TRUE(nop);
+    EXPECT_EQ(std::pair(nop->goes_on, nop->down), std::pair(std::optional(length), 0U));
+    EXPECT_FALSE(nop->makes_frame);
+  }
+}
+
 TEST_F(UserSites, OfGoTheStubDoesWhatTheInstructionDoes) {
   put(0, {0x48, 0x83, 0xec, 0x30});                     // sub $0x30, %rsp
   put(16, {0x48, 0x81, 0xec, 0x38, 0x02, 0x00, 0x00});  // sub $0x238, %rsp
