@@ -16,9 +16,9 @@ with KVM. The last two run at the same time where there are processors for it.
 
 With --sanitize NAME: the suites that sanitizers.py lists for it, from a build folder of their own,
 which is made and kept up to date. With --ci: everything but what takes long (RINGSIDE_QUICK=1 in the
-environment: vm/ringside.py), clang-tidy (tidy.py) over the program, and what the address sanitizer
-watches, on few processors the unit tests alone, and those only so; with --nightly everything, clang-tidy
-over every source and every sanitizer. A test that fails in these two runs once more, a few at most
+environment: vm/ringside.py), clang-tidy (tidy.py) over the program, Debian's packages (packages.py), and
+what the address sanitizer watches, on few processors the unit tests alone, and those only so; with
+--nightly everything, clang-tidy over every source and every sanitizer. A test that fails in these two runs once more, a few at most
 (retries.py). With --minutes, which --ci sets, classes that boot guests and have not begun by then are
 skipped, and said to be.
 """
@@ -52,7 +52,7 @@ from retries import Retries
 HERE = pathlib.Path(__file__).resolve().parent
 SUITES = ("unit", "golden", "live", "vm", "nested")
 # On few processors: what needs no guest comes before what would have to share processors with guests.
-ORDER_ON_FEW = ("unit", "golden", "address", "thread", "tidy", "live", "nested", "vm")
+ORDER_ON_FEW = ("unit", "golden", "address", "thread", "tidy", "live", "nested", "vm", "packages")
 ROOT = HERE.parent
 # Half, since a guest and the tracer beside it keep more than one processor busy.
 VM_PROCESSES = max(1, (os.cpu_count() or 1) // 2)
@@ -420,7 +420,7 @@ def run_sanitized(name, build, wanted, pattern, retries=Retries()):
 
 def names_in_ci(names, nightly):
     """The names of all that --ci or --nightly runs where suites of these names are wanted, in this order."""
-    names = [*names, "tidy", *(sanitizers.SANITIZERS if nightly else ("address",))]
+    names = [*names, "tidy", *(sanitizers.SANITIZERS if nightly else ("address",)), "packages"]
     if has_processors():
         return names
     if not nightly:
@@ -516,7 +516,8 @@ def main():
                                         core.LIVE if options.core else None),
               "vm": vm,
               "nested": lambda: start_nested()(),
-              "tidy": lambda: start_tidy()()}
+              "tidy": lambda: start_tidy()(),
+              "packages": lambda: start("packages.py", options.k)()}
     if options.suite == ["nested"]:
         suites["nested"] = lambda: run_vm(HERE / "nested", options.k, 1, retries, until,
                                           (core.NESTED,) if options.core else ())

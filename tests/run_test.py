@@ -278,18 +278,19 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.ran(), [*first, f"{nested} --core", "vm core"])
         self.assertEqual(self.ran("--all"), [*first, "start run.py --retries 0", "vm"])
         self.assertEqual(self.ran("-k", "storm"), [*first, "start run.py storm --retries 0", "vm"])
-        self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address"])
+        self.assertEqual(self.ran("--ci"), [*first, nested, "start tidy.py --program", "vm", "sanitized address",
+                                            "start packages.py"])
         self.assertEqual(self.ran("--ci", processors=core.ENOUGH_PROCESSORS - 1),
                          ["meson", "golden", "sanitized address", "start tidy.py --program", "meson",
-                          f"{nested} --core", "vm core"])
+                          f"{nested} --core", "vm core", "start packages.py"])
         self.assertEqual(self.ran("--core", "--suite", "vm"), ["vm core"])
         self.assertEqual(self.ran("--core", "--suite", "nested"), ["vm core"])
         self.assertEqual(self.ran("--nightly"), [*first, nested, "start tidy.py", "vm", "sanitized address",
-                                                 "sanitized thread"])
+                                                 "sanitized thread", "start packages.py"])
         self.assertEqual(self.ran("--suite", "unit"), ["meson"])
         self.assertEqual(self.ran("--suite", "nested"), ["vm"])
         self.assertEqual(self.ran("--ci", "--suite", "unit"),
-                         ["meson", "start tidy.py --program", "sanitized address"])
+                         ["meson", "start tidy.py --program", "sanitized address", "start packages.py"])
 
     def ran(self, *options, processors=core.ENOUGH_PROCESSORS):
         """All that main() runs and starts, in this order, when each of it counts one test."""
