@@ -8,9 +8,11 @@
 #include "tests/fuzz/kernel_input.h"
 #include "vmm/base/check.h"
 #include "vmm/base/printable.h"
+#include "vmm/linux/processes/reverse_map.h"
 #include "vmm/linux/processes/user_elf.h"
 #include "vmm/linux/processes/user_fakes_for_tests.h"
 #include "vmm/linux/processes/user_names.h"
+#include "vmm/linux/types/btf.h"
 
 namespace ringside::fuzz {
 namespace {
@@ -21,6 +23,7 @@ constexpr std::uint64_t kProgram = 0x40'0000, kLibrary = 0x7f00'0000'0000;
 constexpr std::uint64_t kPid = 7;
 constexpr std::array<std::uint64_t, 5> kAsked = {kProgram + 0x10, kLibrary + 0x104,
                                                  kLibrary + 0x8010, 0x9000, UINT64_MAX};
+constexpr std::uint64_t kInode = fakes::kKernel + 0x80000;  // of a file that is mapped
 
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, is_name_character);
@@ -53,6 +56,21 @@ std::size_t check_mappings(const GuestInput& guest, const ProcessLayout& layout,
   return mappings.size();
 }
 
+std::size_t check_uses(const GuestInput& guest) {
+  static const auto map = [] {
+    TypeGraph types;
+    CHECK(Btf::read(fakes::process_types().blob(), nullptr, types).has_value());
+    return ReverseMap::from(types);
+  }();
+  guest.rewind();
+  const auto uses = map->uses(guest, GuestVirt(kInode), 0, 8);
+  if (!uses) return 0;
+  for (const FileUse& use : *uses) {
+    CHECK(use.begin < use.end && use.offset % 4096 == 0 && use.offset <= 8 * 4096);
+  }
+  return uses->size();
+}
+
 /// The kernel's memory and the process's are one, so that a piece may be either.
 std::vector<std::string> names_of(const GuestInput& guest) {
   guest.rewind();
@@ -81,7 +99,7 @@ std::size_t read_processes(std::span<const std::byte> input) {
   const std::size_t count = found ? check_mappings(guest, layout, found->mm) : 0;
   const auto names = names_of(guest);
   CHECK(names_of(guest) == names);
-  return count;
+  return count + check_uses(guest);
 }
 
 namespace {
@@ -134,6 +152,21 @@ std::vector<std::byte> library(const SmallLibrary& form) {
   return write_guest(pieces_of(process.pages()));
 }
 
+/// A tree of three mappings, as fakes::process_types() describes it.
+void put_uses(fakes::PagedGuest& guest) {
+  const auto area = [](std::uint64_t n) { return kInode + 0x100 * (n + 1); };
+  guest.put(kInode + 0x30, kInode + 0x80);
+  guest.put(kInode + 0x80 + 0x20, area(1) + 40);
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    guest.put(area(n), kLibrary + (n << 20));
+    guest.put(area(n) + 8, kLibrary + (n << 20) + 0x2000);
+    guest.put(area(n) + 16, n * 2);
+    guest.put(area(n) + 40 + 24, n == 0 ? std::uint64_t{1} : std::uint64_t{5});
+  }
+  guest.put(area(1) + 40 + 8, area(2) + 40);
+  guest.put(area(1) + 40 + 16, area(0) + 40);
+}
+
 std::vector<std::byte> a_process(bool with_levels) {
   fakes::PagedGuest guest;
   fakes::ProcessWriter write(guest);
@@ -167,6 +200,7 @@ std::vector<std::byte> a_process(bool with_levels) {
   write.task(1, write.memory(0, 0));
   write.task(2, 0);
   write.task(kPid, write.memory(root, 1, 0x9000));
+  put_uses(guest);
   return write_guest(pieces_of(guest.pages()));
 }
 
