@@ -1,5 +1,4 @@
-// In this file, top to bottom: files, making trap points, slots, arming, restoring, stepping aside,
-// notices.
+// In this file, top to bottom: files, trap points, arming, restoring, stepping aside, notices.
 #include "providers/trap_points/user_point_table.h"
 
 #include <fmt/format.h>
@@ -29,7 +28,6 @@ constexpr auto kTakeOutWait = std::chrono::milliseconds(10);
 /// How often it is looked whether all are there.
 constexpr auto kLook = std::chrono::seconds(1);
 constexpr std::array kInt3{arch::kBreakpoint};
-constexpr std::size_t kKnownBytes = sizeof(std::uint64_t);  // UserTrapPoint::bytes
 
 void append(std::vector<vmm::CodeWrite>& writes, GuestPhys at, std::span<const std::byte> bytes) {
   for (std::size_t n = 0; n < bytes.size(); ++n) {
@@ -44,15 +42,6 @@ Result<void> write_in_order(vmm::PausedMachine& machine, std::vector<vmm::CodeWr
   return writes.empty() ? Result<void>() : machine.write_code(writes);
 }
 
-/// Lays what stood at `from` over those bytes of `out`, which begins at `offset`.
-void overlay(std::span<std::byte> out, std::uint64_t offset, std::uint64_t from,
-             std::span<const std::byte> bytes) {
-  for (std::size_t n = 0; n < bytes.size(); ++n) {
-    const std::uint64_t at = from + n - offset;
-    if (at < out.size()) out[at] = bytes[n];
-  }
-}
-
 }  // namespace
 
 UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
@@ -60,74 +49,12 @@ UserPointTable::UserPointTable(vmm::Machine& machine, vmm::TrapTable* shim,
     : machine_(machine),
       shim_(shim),
       kernel_(kernel),
-      host_(host),
-      layout_(guest_linux::PageCacheLayout::from(kernel.types(), kernel.symbols())),
       standing_(guest_linux::UserStanding::prepare(machine.memory(), kernel)),
-      writers_(guest_linux::offset_of(kernel.types(), "inode", {"i_writecount", "counter"})),
-      inode_super_(guest_linux::offset_of(kernel.types(), "inode", {"i_sb"})),
-      super_devices_(guest_linux::offset_of(kernel.types(), "super_block", {"s_bdi"})) {
-  const auto* const none = kernel.symbols().find("noop_backing_dev_info", "vmlinux");
-  if (none != nullptr) no_devices_ = none->address;
-  const auto* const swap = kernel.symbols().find("total_swap_pages", "vmlinux");
-  if (swap != nullptr) swap_pages_ = swap->address;
-}
-
-vmm::PageTableReader UserPointTable::reader() const {
-  return {machine_.memory(), kernel_.table()};
-}
-
-std::optional<FilePages> UserPointTable::pages_of(const GuestReader& kernel,
-                                                  GuestVirt inode) const {
-  if (!layout_) return std::nullopt;
-  return FilePages::of_inode(machine_.memory(), kernel, *layout_, inode);
-}
-
-bool UserPointTable::is_written_to(const GuestReader& kernel, GuestVirt inode) const {
-  const auto writers = guest_linux::load_field<std::int32_t>(kernel, inode, *writers_);
-  return !writers || *writers > 0;
-}
-
-/// Files of ramfs and the like have none: their pages are never clean, and never written anywhere.
-bool UserPointTable::has_disk(const GuestReader& kernel, GuestVirt inode) const {
-  const auto super = guest_linux::load_field<std::uint64_t>(kernel, inode, *inode_super_);
-  const auto devices =
-      super ? guest_linux::load_field<std::uint64_t>(kernel, GuestVirt(*super), *super_devices_)
-            : Unexpected<Fault>(super.error());
-  return !devices || GuestVirt(*devices) != no_devices_;
-}
-
-bool UserPointTable::may_swap(const GuestReader& kernel) const {
-  if (!swap_pages_) return false;  // a kernel without swap
-  const auto pages = load<std::uint64_t>(kernel, *swap_pages_);
-  return !pages || *pages != 0;
-}
-
-/// Functions of which something was made stay as they are.
-Result<UserPointTable::File*> UserPointTable::find_file(GuestVirt inode, Servers servers) {
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  if (!pages) return fail(ErrorCode::Unsupported, "the file cannot be found in the guest's memory");
-  const auto known = files_.find(inode);
-  if (known != files_.end() && known->second.identity == pages->identity()) {
-    File& file = known->second;
-    const bool is_new = servers == Servers::Asked && file.servers == Servers::NotAsked;
-    const bool is_used = !file.pages.empty() || !file.points.empty();
-    if (!is_new || file.functions.has_all() || is_used) return &file;
-  }
-  if (known != files_.end() && !known->second.points.empty()) {
-    return fail(ErrorCode::Unsupported, "the file has changed since it was looked at");
-  }
-  File fresh{.identity = pages->identity(),
-             .functions = guest_linux::FileFunctions::read(*pages, host_, paths_[inode], servers),
-             .servers = servers,
-             .pages = {},
-             .points = {}};
-  return &files_.insert_or_assign(inode, std::move(fresh)).first->second;
-}
+      points_(machine.memory(), kernel, host) {}
 
 void UserPointTable::name_file(GuestVirt inode, std::string path) {
   const std::lock_guard lock(lock_);
-  paths_[inode] = std::move(path);
+  guest_.set_path(inode, std::move(path));
 }
 
 void UserPointTable::note_name(GuestVirt inode, std::string name) {
@@ -140,104 +67,33 @@ void UserPointTable::note_name(GuestVirt inode, std::string name) {
 std::span<const guest_linux::StaticProbe> UserPointTable::static_probes_of(GuestVirt inode,
                                                                            Servers servers) {
   const std::lock_guard lock(lock_);
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  if (!pages) return {};
-  StaticProbes& known = static_probes_[inode];
-  const bool is_new = servers == Servers::Asked && known.servers == Servers::NotAsked;
-  if (known.identity != pages->identity() || is_new) {
-    const auto elf = guest_linux::FileElf::read(*pages);
-    known = {pages->identity(), {}, servers};
-    if (elf) {
-      known.probes = guest_linux::read_static_probes(*pages, *elf, host_, paths_[inode], servers);
-    }
-  }
-  return known.probes;
+  return guest_.static_probes_of(inode, servers);
 }
 
 const guest_linux::FileFunctions* UserPointTable::functions_of(GuestVirt inode, Servers servers) {
   const std::lock_guard lock(lock_);
-  const auto file = find_file(inode, servers);
-  return file ? &(*file)->functions : nullptr;
-}
-
-Result<guest_linux::DwarfTypes> UserPointTable::read_types(GuestVirt inode, Servers servers) {
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  const auto elf = pages ? guest_linux::FileElf::read(*pages) : std::nullopt;
-  if (!elf) return fail(ErrorCode::Unsupported, "the file's headers are not in memory");
-  return guest_linux::DwarfTypes::find({*pages, *elf, paths_[inode], servers}, host_);
+  const auto file = points_.find_file(inode, servers);
+  return file ? &(*file)->known.functions : nullptr;
 }
 
 Result<guest_linux::FunctionTypes> UserPointTable::types_of(
     GuestVirt inode, const guest_linux::FileFunction& function, TypeGraph& graph) {
   const std::lock_guard lock(lock_);
-  File* const file = TRY(find_file(inode));
-  const auto address = file->functions.address_of(function.offset);
-  if (!address) return fail(ErrorCode::Unsupported, "the function is no text of the file");
-  if (!file->types) file->types.emplace(read_types(inode, file->servers));
-  if (!*file->types) return tl::make_unexpected(file->types->error());
-  return (*file->types)->function_at(address->raw(), function.name, graph);
+  File* const file = TRY(points_.find_file(inode));
+  return guest_.types_of(file->known, function, graph);
 }
 
 std::optional<guest_linux::FilePiece> UserPointTable::piece_at(GuestVirt inode,
                                                                std::uint64_t offset) {
   const std::lock_guard lock(lock_);
-  const auto file = find_file(inode);
-  const auto kernel = reader();
-  const auto pages = file ? pages_of(kernel, inode) : std::nullopt;
-  if (!pages) return std::nullopt;
-  auto& pieces = (*file)->pieces;
-  if (!pieces) pieces = guest_linux::FilePieces::read(*pages);
-  return pieces ? pieces->at(*pages, offset) : std::nullopt;
+  const auto file = points_.find_file(inode);
+  return file ? guest_.piece_at((*file)->known, offset) : std::nullopt;
 }
 
 std::size_t UserPointTable::read(GuestVirt inode, std::uint64_t offset,
                                  std::span<std::byte> out) const {
   const std::lock_guard lock(lock_);
-  return read_original(inode, offset, out);
-}
-
-std::size_t UserPointTable::read_original(GuestVirt inode, std::uint64_t offset,
-                                          std::span<std::byte> out) const {
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  const std::size_t length = pages ? pages->read(offset, out) : 0;
-  const auto file = files_.find(inode);
-  if (file == files_.end()) return length;
-  const auto& points = file->second.points;
-  for (auto each = points.lower_bound(round_down(offset, kTextPage));
-       each != points.end() && each->second.page() * kTextPage < offset + length; ++each) {
-    const Point& point = each->second;
-    const auto part = out.first(length);
-    if (point.is_written) overlay(part, offset, point.slot_offset(), point.before);
-    if (point.is_armed) {
-      overlay(part, offset, point.site.offset, std::span(point.site.instruction).first(1));
-    }
-  }
-  return length;
-}
-
-/// A page that is to be written to the disk would take our int3 along.
-Result<void> UserPointTable::check_file(const FilePages& pages, std::uint64_t page) const {
-  const auto kernel = reader();
-  if (!writers_ || !inode_super_ || !super_devices_ || !no_devices_ || !standing_) {
-    return fail(ErrorCode::Unsupported, "the kernel's types do not tell whose files are written");
-  }
-  if (is_written_to(kernel, pages.inode())) {
-    return fail(ErrorCode::Unsupported, "somebody in the guest has the file open to write to it");
-  }
-  if (!has_disk(kernel, pages.inode()) && may_swap(kernel)) {
-    return fail(
-        ErrorCode::Unsupported,
-        "the file is in memory alone (tmpfs), and the guest may swap it out with the probe: "
-        "turn swap off in the guest (swapoff -a)");
-  }
-  if (pages.is_unsaved(page) && has_disk(kernel, pages.inode())) {
-    return fail(ErrorCode::Unsupported,
-                "its page is not on the guest's disk yet: run sync in the guest, and try again");
-  }
-  return {};
+  return points_.read(inode, offset, out);
 }
 
 Result<void> UserPointTable::begin() {
@@ -252,121 +108,9 @@ Result<void> UserPointTable::begin() {
   return {};
 }
 
-Result<UserSite> UserPointTable::site_at(GuestVirt inode, const File& file,
-                                         std::uint64_t offset) const {
-  UserSite site =
-      TRY(examine_user_site(original_of(inode), offset, file.functions.fixed_address(offset)));
-  if (site.calls && TRY(guest_linux::has_user_shadow_stacks(machine_.memory(), kernel_))) {
-    return fail(ErrorCode::Unsupported,
-                "a displaced call jumps, which shadow stacks forbid: the guest's processor has "
-                "them for processes (CET)");
-  }
-  return site;
-}
-
-Result<UserPointTable::Point> UserPointTable::make_point(GuestVirt inode, const File& file,
-                                                         std::uint64_t offset,
-                                                         bool is_in_memory) const {
-  Point point{.site = {.offset = offset, .instruction = {}}, .code = {}, .before = {}};
-  point.is_expected = !is_in_memory && file.expected.contains(offset);
-  if (!point.is_expected) point.site = TRY(site_at(inode, file, offset));
-  return point;
-}
-
-Result<UserPointTable::Point> UserPointTable::make_go_point(GuestVirt inode, File& file,
-                                                            std::uint64_t offset) {
-  const ReadFile text = original_of(inode);
-  if (!file.spare_return) file.spare_return = find_spare_return(text, file.functions);
-  Point point{
-      .site = TRY(examine_go_site(text, offset, file.spare_return)), .code = {}, .before = {}};
-  if (know_by_text(inode, point)) return point;
-  return fail(ErrorCode::Unsupported, "its page cannot be told from other pages with probes");
-}
-
-/// By bytes that are as they are whichever probes stand there: those that are `steady`. In Go,
-/// places for probes begin with one of the first two; the others are those that many pages have.
-bool UserPointTable::know_by_text(GuestVirt inode, Point& point,
-                                  const std::bitset<arch::kPageSize>* steady) {
-  constexpr std::byte kTellNothing[] = {std::byte{0x48}, std::byte{0xc3}, std::byte{0xcc},
-                                        std::byte{0}};
-  constexpr unsigned kFewest = 5;
-  const auto page = whole_page(inode, point.page());
-  if (!page) return false;
-  for (std::uint64_t n = 0; n < kTextPage; n += steady != nullptr ? 1 : kKnownBytes) {
-    point.code_from =
-        static_cast<std::uint16_t>((point.in_page() + 1 + n) % (kTextPage - kKnownBytes + 1));
-    std::array<std::byte, kKnownBytes> mask{}, bytes{};
-    unsigned count = 0;
-    for (std::size_t at = 0; at < kKnownBytes; ++at) {
-      const std::byte one = (*page)[point.code_from + at];
-      if (std::ranges::find(kTellNothing, one) != std::end(kTellNothing)) continue;
-      if (steady != nullptr && !(*steady)[point.code_from + at]) continue;
-      mask[at] = std::byte{0xff}, bytes[at] = one;
-      ++count;
-    }
-    std::memcpy(&point.mask, mask.data(), sizeof point.mask);
-    std::memcpy(&point.bytes, bytes.data(), sizeof point.bytes);
-    if (count < kFewest || !is_told_apart(inode, point)) continue;
-    places_.emplace(point.in_page(), std::pair(inode, point.site.offset));
-    return keys_.insert(key_of(describe(inode, point))).second;
-  }
-  return false;
-}
-
-/// From others at the same place in their pages: what is known by its text is looked for there, and
-/// must not be found.
-bool UserPointTable::is_told_apart(GuestVirt inode, const Point& point) const {
-  const auto matches = [](const Point& one, std::span<const std::byte> text) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &text[one.code_from], sizeof word);
-    return one.has_no_slot() && (word & one.mask) == one.bytes;
-  };
-  std::optional<std::vector<std::byte>> page;  // of the point, once it is compared with another
-  const auto [first, last] = places_.equal_range(point.in_page());
-  return std::all_of(first, last, [&](const auto& each) {
-    const auto& [other_inode, offset] = each.second;
-    const auto& points = files_.at(other_inode).points;
-    const auto other = points.find(offset);
-    if (other == points.end()) return true;
-    const bool is_same = other_inode == inode && other->second.page() == point.page();
-    if (is_same || (!point.has_no_slot() && !other->second.has_no_slot())) return true;
-    if (!page) page = whole_page(inode, point.page());
-    const auto text = whole_page(other_inode, other->second.page());
-    return page && text && !matches(point, *text) && !matches(other->second, *page);
-  });
-}
-
-/// Its original text; empty: it is not in memory.
-std::optional<std::vector<std::byte>> UserPointTable::whole_page(GuestVirt inode,
-                                                                 std::uint64_t page) const {
-  std::vector<std::byte> text(kTextPage);
-  if (read_original(inode, page * kTextPage, text) != text.size()) return std::nullopt;
-  return text;
-}
-
-Result<UserPointTable::Point*> UserPointTable::find_point(GuestVirt inode, std::uint64_t offset) {
-  File* const file = TRY(find_file(inode));
-  if (const auto known = file->points.find(offset); known != file->points.end()) {
-    if (known->second.is_lost)
-      return fail(ErrorCode::Unsupported, "the guest has changed its text");
-    return &known->second;
-  }
-  const auto kernel = reader();
-  const auto pages = pages_of(kernel, inode);
-  if (!pages || !file->functions.is_text(offset)) {
-    return fail(ErrorCode::Unsupported, "no text of the file is there");
-  }
-  const auto spare = file->spare_returns.find(offset / kTextPage);
-  if (spare != file->spare_returns.end() && spare->second == offset) {
-    return fail(ErrorCode::Unsupported, "returns go on there that cannot be displaced");
-  }
-  const bool is_in_memory = pages->frame(offset / kTextPage).has_value();
-  Point point = TRY(file->functions.is_of_go() ? make_go_point(inode, *file, offset)
-                                               : make_point(inode, *file, offset, is_in_memory));
-  TRY(check_file(*pages, point.page()));
-  if (!point.is_expected && !point.has_no_slot()) TRY(find_slot(inode, *file, point));
-  ++examined_;
-  return &file->points.emplace(offset, std::move(point)).first->second;
+Result<UserPoint*> UserPointTable::find_point(GuestVirt inode, std::uint64_t offset) {
+  if (standing_) return points_.find_point(inode, offset);
+  return fail(ErrorCode::Unsupported, "the kernel's types do not tell where its threads are");
 }
 
 Result<void> UserPointTable::examine(GuestVirt inode, std::uint64_t offset) {
@@ -387,7 +131,7 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
   if (point.name.raw() == 0) {
     TRY(begin());
     point.name = TRY(point.is_expected ? shim_->reserve_user_point()
-                                       : shim_->add_user_point(describe(inode, point)));
+                                       : shim_->add_user_point(UserPoints::describe(inode, point)));
     names_[point.name] = {inode, offset};
   } else if (is_guarded_now) {
     TRY(shim_->note_semaphore(point.name, *semaphore));
@@ -401,21 +145,21 @@ Result<GuestVirt> UserPointTable::add(GuestVirt inode, std::uint64_t offset,
 
 void UserPointTable::expect(GuestVirt inode, std::uint64_t offset) {
   const std::lock_guard lock(lock_);
-  const auto file = find_file(inode);
-  const auto kernel = reader();
-  const auto pages = file && expects_pages_ ? pages_of(kernel, inode) : std::nullopt;
+  const auto file = points_.find_file(inode);
+  const auto kernel = guest_.reader();
+  const auto pages = file && expects_pages_ ? guest_.pages_of(kernel, inode) : std::nullopt;
   if (pages && !pages->frame(offset / kTextPage)) (*file)->expected.insert(offset);
 }
 
 /// Once it was told to be at the function's first byte, it stays there.
 std::uint64_t UserPointTable::entry_of(GuestVirt inode, const guest_linux::FileFunction& function) {
   const std::lock_guard lock(lock_);
-  const auto file = find_file(inode);
-  const auto kernel = reader();
-  const auto pages = file ? pages_of(kernel, inode) : std::nullopt;
+  const auto file = points_.find_file(inode);
+  const auto kernel = guest_.reader();
+  const auto pages = file ? guest_.pages_of(kernel, inode) : std::nullopt;
   if (pages && !(*file)->expected.contains(function.offset)) {
     const bool is_there = pages->frame(function.offset / kTextPage).has_value();
-    if (is_there || !expects_pages_) return user_entry(original_of(inode), function);
+    if (is_there || !expects_pages_) return user_entry(points_.reader_of(inode), function);
     (*file)->expected.insert(function.offset);
   }
   return function.offset;
@@ -426,17 +170,17 @@ std::uint64_t UserPointTable::entry_of(GuestVirt inode, const guest_linux::FileF
 Result<void> UserPointTable::settle(const FilePages& pages, File& file, Point& point) {
   const GuestVirt inode = pages.inode();
   const std::uint64_t first = point.site.offset;
-  const std::uint64_t entry = user_entry(original_of(inode), {.name = {}, .offset = first});
+  const std::uint64_t entry = user_entry(points_.reader_of(inode), {.name = {}, .offset = first});
   if (entry != first && file.points.contains(entry)) {
     return fail(ErrorCode::Unsupported, "another probe stands at its first instruction");
   }
   Point found = point;
-  found.site = TRY(site_at(inode, file, entry));
+  found.site = TRY(points_.site_at(inode, file, entry));
   if (found.page() != point.page()) {
     return fail(ErrorCode::Unsupported, "its first instruction lies in another page");
   }
-  TRY(find_slot(inode, file, found));
-  TRY(shim_->describe_user_point(found.name, describe(inode, found)));
+  TRY(points_.find_slot(inode, file, found));
+  TRY(shim_->describe_user_point(found.name, UserPoints::describe(inode, found)));
   TRY(shim_->enable_user_points({&found.name, 1}));
   found.is_expected = false, found.is_linked = true;
   point = std::move(found);
@@ -446,7 +190,7 @@ Result<void> UserPointTable::settle(const FilePages& pages, File& file, Point& p
 /// A page that may not be written now is looked at later.
 bool UserPointTable::is_settled(const FilePages& pages, File& file, Point& point) {
   if (!point.is_expected) return true;
-  if (!check_file(pages, point.page())) return false;
+  if (!guest_.check_page(pages, point.page())) return false;
   const auto done = settle(pages, file, point);
   if (done) return true;
   if (done.error().code == ErrorCode::NotFound) return false;
@@ -455,131 +199,16 @@ bool UserPointTable::is_settled(const FilePages& pages, File& file, Point& point
   return false;
 }
 
-Result<void> UserPointTable::find_slot(GuestVirt inode, File& file, Point& point) {
-  if (point.site.slot_bytes > SHIM_USER_SLOT_BYTES) {
-    return fail(ErrorCode::Unsupported, "its displaced instruction is too long");
-  }
-  PageText* const text = TRY(text_of(inode, file, point.page()));
-  if (take_slot(inode, point, text->rooms)) return {};
-  return let_stub_do(inode, file, point);
-}
-
-Result<PageText*> UserPointTable::text_of(GuestVirt inode, File& file, std::uint64_t page) {
-  const auto known = file.pages.find(page);
-  if (known != file.pages.end()) return &known->second;
-  auto text = TRY(decode_page(original_of(inode), file.functions, page));
-  return &file.pages.emplace(page, std::move(text)).first->second;
-}
-
-/// A place in the point's page where its returns may go on: a process may have no other page
-/// mapped. A return that is one gets no trap point from now on.
-std::optional<std::uint64_t> UserPointTable::spare_return_of(GuestVirt inode, File& file,
-                                                             const Point& point,
-                                                             const PageText& text) {
-  const auto known = file.spare_returns.find(point.page());
-  if (known != file.spare_returns.end()) return known->second;
-  auto found = find_inner_return(original_of(inode), point.page(), text);
-  if (!found) {
-    found = find_free_return(original_of(inode), file.functions, point.page(),
-                             [&](std::uint64_t offset) {
-                               return offset != point.site.offset && !file.points.contains(offset);
-                             });
-  }
-  return file.spare_returns.emplace(point.page(), found).first->second;
-}
-
-/// Where there is no room for its displaced instruction.
-Result<void> UserPointTable::let_stub_do(GuestVirt inode, File& file, Point& point) {
-  const PageText* const text = TRY(text_of(inode, file, point.page()));
-  const auto spare =
-      is_plain_return(point.site) ? spare_return_of(inode, file, point, *text) : std::nullopt;
-  const auto done = done_by_stub(point.site, spare);
-  if (!done) {
-    return fail(
-        ErrorCode::Unsupported,
-        fmt::format("its page has no {} unused bytes in a row for the displaced instruction",
-                    point.site.slot_bytes));
-  }
-  Point other = point;
-  other.site = *done;
-  other.slot = 0, other.code.clear(), other.before.clear();
-  if (!know_by_text(inode, other, &text->inner)) {
-    return fail(ErrorCode::Unsupported,
-                "its page has no unused bytes, and cannot be told from other pages with probes");
-  }
-  point = std::move(other);
-  return {};
-}
-
-/// The stub tells trap points apart by offsets and slots, so no two may have the same ones.
-bool UserPointTable::take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms) {
-  const std::size_t size = point.site.slot_bytes;
-  if (!is_told_apart(inode, point)) return false;
-  for (std::size_t n = 0; n < rooms.size(); ++n) {
-    const PageRoom room = rooms[n];
-    for (std::size_t at = room.begin; at + size <= room.end; ++at) {
-      point.slot = static_cast<std::uint16_t>(at);
-      auto code = displace_user_site(point.site, point.slot_offset());
-      point.before.resize(size);
-      const std::size_t there = read_original(inode, point.slot_offset(), point.before);
-      if (!code || there != size) return false;
-      point.code = std::move(*code);
-      point.code_from = point.slot;
-      if (!keys_.insert(key_of(describe(inode, point))).second) continue;
-      const auto end = static_cast<std::uint16_t>(at + size);
-      rooms[n].end = point.slot;
-      if (end < room.end) rooms.push_back({end, room.end});
-      places_.emplace(point.in_page(), std::pair(inode, point.site.offset));
-      return true;
-    }
-  }
-  return false;
-}
-
-vmm::UserTrapPoint UserPointTable::describe(GuestVirt inode, const Point& point) {
-  vmm::UserTrapPoint made;
-  made.offset = point.in_page();
-  made.replaced = point.site.instruction.front();
-  made.inode = inode;
-  made.page = point.page();
-  made.slot = point.slot;
-  made.before = point.before;
-  made.semaphore = point.semaphore.value_or(0);
-  if (point.has_no_slot()) {
-    made.code = point.code_from;
-    made.mask = point.mask;
-    made.bytes = point.bytes;
-    made.distance = point.site.goes_on.value_or(0);
-    made.down = point.site.down;
-    made.makes_frame = point.site.makes_frame;
-    return made;
-  }
-  // The slot's end: the jump back from there tells whose it is.
-  const std::uint64_t end = point.slot + point.code.size();
-  made.code = static_cast<std::uint16_t>(end - std::min<std::uint64_t>(end, kKnownBytes));
-  made.distance = point.slot - point.in_page();
-  std::array<std::byte, kKnownBytes> mask{}, bytes{};
-  for (std::size_t n = 0; n < point.code.size(); ++n) {
-    if (point.slot + n < made.code) continue;
-    const std::size_t at = point.slot + n - made.code;
-    mask.at(at) = std::byte{0xff};
-    bytes.at(at) = point.code[n];
-  }
-  std::memcpy(&made.mask, mask.data(), sizeof made.mask);
-  std::memcpy(&made.bytes, bytes.data(), sizeof made.bytes);
-  return made;
-}
-
 std::size_t UserPointTable::worth() const {
   constexpr std::size_t kEach = 15;  // 98 bytes, where slots are shared 6.5
-  return kEach * examined_.load();
+  return kEach * points_.examined();
 }
 
 /// All of a description may be anything: what it leads to is written only where an int3 and the
 /// beginning of its slot stand. A page that is not in the page cache may still be in copies.
 void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left) {
   const std::lock_guard lock(lock_);
-  const auto kernel = reader();
+  const auto kernel = guest_.reader();
   for (const auto& [point, replaced] : left) {
     const GuestVirt inode(point.inode);
     const std::uint64_t end = point.slot + std::uint64_t{point.slot_bytes};
@@ -605,12 +234,12 @@ void UserPointTable::take_over(std::span<const vmm::ShimRemains::UserPoint> left
     if (!has_slot) taken.mask = point.mask, taken.bytes = bytes;
     taken.before.assign(before.begin(), before.end());
     taken.is_linked = true;
-    const auto pages = pages_of(kernel, inode);
+    const auto pages = guest_.pages_of(kernel, inode);
     const auto frame = pages ? pages->frame(point.page) : std::nullopt;
     taken.is_armed = frame && has_point({&taken, *frame});
     // Only where the trap point proves that it is the same file.
     if (!taken.is_armed || point.semaphore == 0) continue;
-    files_[inode].identity = pages->identity();
+    files_[inode].known.identity = pages->identity();
     semaphores_.take_over(inode, point.semaphore);
   }
 }
@@ -682,7 +311,7 @@ bool UserPointTable::is_ready(const Place& place) const {
 
 bool UserPointTable::may_be_armed(const GuestReader& kernel, GuestVirt inode, File& file) {
   if (keeps_out_ || file.is_gone || file.points.empty()) return false;
-  return Clock::now() >= file.away_until && !is_written_to(kernel, inode);
+  return Clock::now() >= file.away_until && !guest_.is_written_to(kernel, inode);
 }
 
 void UserPointTable::add_ready(const FilePages& pages, File& file, Point& point,
@@ -700,14 +329,14 @@ std::vector<UserPointTable::Place> UserPointTable::ready_places(const GuestReade
   std::vector<Place> ready;
   for (auto& [inode, file] : files_) {
     if (!may_be_armed(kernel, inode, file)) continue;
-    const auto pages = pages_of(kernel, inode);
-    if (!pages || pages->identity().number != file.identity.number) {
+    const auto pages = guest_.pages_of(kernel, inode);
+    if (!pages || pages->identity().number != file.known.identity.number) {
       file.is_gone = true;
       notices_.push_back(fmt::format("{} is gone from the guest, and its probes with it",
                                      file.name.empty() ? "a file with probes" : file.name));
       continue;
     }
-    const bool backed = has_disk(kernel, inode);
+    const bool backed = guest_.has_disk(kernel, inode);
     for (auto& [offset, point] : file.points) {
       if (backed && pages->is_unsaved(point.page())) continue;
       add_ready(*pages, file, point, ready);
@@ -720,13 +349,13 @@ std::vector<UserPointTable::Place> UserPointTable::ready_places(const GuestReade
 /// and maps now.
 std::vector<UserPointTable::Place> UserPointTable::ready_places(GuestVirt inode, Pages arriving) {
   std::vector<Place> ready;
-  const auto kernel = reader();
+  const auto kernel = guest_.reader();
   const auto known = files_.find(inode);
   if (known == files_.end() || !may_be_armed(kernel, inode, known->second)) return ready;
   File& file = known->second;
-  const auto pages = pages_of(kernel, inode);
-  if (!pages || pages->identity().number != file.identity.number) return ready;
-  const bool backed = has_disk(kernel, inode);
+  const auto pages = guest_.pages_of(kernel, inode);
+  if (!pages || pages->identity().number != file.known.identity.number) return ready;
+  const bool backed = guest_.has_disk(kernel, inode);
   const std::uint64_t end = arriving.first + arriving.count;
   for (auto each = file.points.lower_bound(arriving.first * kTextPage);
        each != file.points.end() && each->second.page() < end; ++each) {
@@ -769,22 +398,23 @@ bool UserPointTable::may_write(const GuestReader& kernel, GuestVirt inode,
                                std::uint64_t offset) const {
   const auto file = files_.find(inode);
   if (keeps_out_ || file == files_.end() || file->second.is_gone) return false;
-  if (Clock::now() < file->second.away_until || is_written_to(kernel, inode)) return false;
-  const auto pages = pages_of(kernel, inode);
-  return pages && !(has_disk(kernel, inode) && pages->is_unsaved(offset / kTextPage));
+  if (Clock::now() < file->second.away_until || guest_.is_written_to(kernel, inode)) return false;
+  const auto pages = guest_.pages_of(kernel, inode);
+  return pages && !(guest_.has_disk(kernel, inode) && pages->is_unsaved(offset / kTextPage));
 }
 
 /// Of files that are still those that they were when they were looked at.
 UserSemaphores::Find UserPointTable::bytes_finder() const {
   return [this](std::span<const FileRange> ranges, Copies copies) {
-    const auto kernel = reader();
+    const auto kernel = guest_.reader();
     std::map<GuestVirt, bool> is_same;
     for (const FileRange& range : ranges) {
       const auto [known, is_new] = is_same.try_emplace(range.inode);
       if (!is_new) continue;
       const auto file = files_.find(range.inode);
-      const auto pages = pages_of(kernel, range.inode);
-      known->second = file != files_.end() && pages && pages->identity() == file->second.identity;
+      const auto pages = guest_.pages_of(kernel, range.inode);
+      known->second =
+          file != files_.end() && pages && pages->identity() == file->second.known.identity;
     }
     auto found = find_bytes(ranges, copies);
     std::erase_if(found, [&](const auto& each) { return !is_same[ranges[each.range].inode]; });
@@ -793,7 +423,7 @@ UserSemaphores::Find UserPointTable::bytes_finder() const {
 }
 
 Result<void> UserPointTable::raise_semaphores(vmm::PausedMachine& machine) {
-  const auto kernel = reader();
+  const auto kernel = guest_.reader();
   return semaphores_.raise(machine, bytes_finder(), [&](GuestVirt inode, std::uint64_t offset) {
     return may_write(kernel, inode, offset);
   });
@@ -811,7 +441,7 @@ Result<void> UserPointTable::write(vmm::PausedMachine& machine, std::span<const 
 }
 
 Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine) {
-  return write_ready(machine, ready_places(reader()));
+  return write_ready(machine, ready_places(guest_.reader()));
 }
 
 Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine,
@@ -851,10 +481,11 @@ UserSemaphores::Places UserPointTable::find_bytes(std::span<const FileRange> ran
   if (copies == Copies::Too && standing_) {
     found = standing_->copies(machine_.memory(), kernel_, ranges);
   }
-  const auto kernel = reader();
+  const auto kernel = guest_.reader();
   std::optional<FilePages> pages;
   for (std::size_t n = 0; n < ranges.size(); ++n) {
-    if (!pages || pages->inode() != ranges[n].inode) pages = pages_of(kernel, ranges[n].inode);
+    if (!pages || pages->inode() != ranges[n].inode)
+      pages = guest_.pages_of(kernel, ranges[n].inode);
     const auto frame = pages ? pages->frame(ranges[n].begin / kTextPage) : std::nullopt;
     if (frame) found.push_back({n, frame->wrapping_add(ranges[n].begin % kTextPage)});
   }
@@ -1059,7 +690,7 @@ void UserPointTable::note_missing(const GuestReader& kernel) {
   bool lacks_pages = false;
   for (auto& [inode, file] : files_) {
     if (file.is_gone) continue;
-    const auto pages = pages_of(kernel, inode);
+    const auto pages = guest_.pages_of(kernel, inode);
     if (!pages) continue;
     for (auto& [offset, point] : file.points) {
       const auto frame = pages->frame(point.page());
@@ -1081,7 +712,7 @@ bool UserPointTable::wants_tending() {
   const std::lock_guard lock(lock_);
   if (Clock::now() < next_look_) return false;
   next_look_ = Clock::now() + kLook;
-  const auto kernel = reader();
+  const auto kernel = guest_.reader();
   note_missing(kernel);
   semaphores_.note_missing(machine_.memory(), bytes_finder());
   return !ready_places(kernel).empty() ||

@@ -31,17 +31,12 @@
 #include <tuple>
 #include <vector>
 
-#include "providers/trap_points/sites/user_sites.h"
+#include "providers/trap_points/user_points.h"
 #include "providers/trap_points/user_semaphores.h"
 #include "vmm/base/address.h"
 #include "vmm/base/guest_reader.h"
 #include "vmm/base/result.h"
 #include "vmm/linux/kernel.h"
-#include "vmm/linux/processes/dwarf_types.h"
-#include "vmm/linux/processes/file_functions.h"
-#include "vmm/linux/processes/host_files.h"
-#include "vmm/linux/processes/page_cache.h"
-#include "vmm/linux/processes/static_probes.h"
 #include "vmm/linux/stacks/user_standing.h"
 #include "vmm/machine.h"
 #include "vmm/shim/shim_remains.h"
@@ -66,7 +61,7 @@ class UserPointTable {
     };
   }
   /// Null: none.
-  guest_linux::HostFiles* host_files() const { return host_; }
+  guest_linux::HostFiles* host_files() const { return guest_.host(); }
   /// Where the file is in the guest, by which the host's copies are found.
   void name_file(GuestVirt inode, std::string path);
   /// Its name without a folder, for what is told of it.
@@ -163,88 +158,13 @@ class UserPointTable {
   std::vector<std::string> take_notices();
 
  private:
-  struct Point {
-    UserSite site;
-    std::uint16_t slot = 0;               // offset in the page
-    std::vector<std::byte> code, before;  // of the slot
-    std::uint16_t code_from = 0;  // where in the page `code` begins: the slot, or a part of it
-    // Without a slot the stub knows it by bytes of the text, at `code_from`.
-    std::uint64_t mask = 0, bytes = 0;
-    std::optional<std::uint64_t> semaphore{};
-    GuestVirt name{};  // 0: it was only examined
-    unsigned users = 0;
-    bool is_expected = false;  // its text is not known yet
-    bool is_linked = false;    // the stub knows it
-    bool is_written = false;   // its slot lies in the page
-    bool is_armed = false;
-    bool is_lost = false;  // other text is there now
-
-    bool has_no_slot() const { return mask != 0; }
-    std::uint64_t page() const { return site.offset / arch::kPageSize; }
-    std::uint16_t in_page() const {
-      return static_cast<std::uint16_t>(site.offset % arch::kPageSize);
-    }
-    std::uint64_t slot_offset() const { return page() * arch::kPageSize + slot; }
-    guest_linux::FileRange slot_range(GuestVirt inode) const {
-      return {inode, slot_offset(), slot_offset() + before.size()};
-    }
-  };
-  struct File {
-    guest_linux::FileIdentity identity;
-    guest_linux::FileFunctions functions;
-    std::optional<guest_linux::FilePieces> pieces{};         // once they were asked for
-    std::optional<Result<guest_linux::DwarfTypes>> types{};  // likewise
-    Servers servers = Servers::NotAsked;                     // for the functions
-    std::map<std::uint64_t, PageText> pages;                 // their room that is free, by page
-    std::map<std::uint64_t, Point> points;                   // by offset
-    std::set<std::uint64_t> expected{};                      // where one may stand unexamined
-    std::string name{};                                      // for notices
-    std::optional<std::uint64_t> spare_return{};             // of a program of Go
-    /// Of others, by page: where returns go on that cannot be displaced. Empty: nowhere.
-    std::map<std::uint64_t, std::optional<std::uint64_t>> spare_returns{};
-    Clock::time_point away_until{};
-    bool is_gone = false;
-  };
-  /// By what the stub knows a trap point: offset of the int3, of the code, and its bytes.
-  using Key = std::tuple<std::uint16_t, std::uint16_t, std::uint64_t>;
-
-  std::optional<guest_linux::FilePages> pages_of(const GuestReader& kernel, GuestVirt inode) const;
-  vmm::PageTableReader reader() const;
-  Result<File*> find_file(GuestVirt inode, Servers servers = Servers::NotAsked);
-  Result<guest_linux::DwarfTypes> read_types(GuestVirt inode, Servers servers);
-  std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
-  Result<void> check_file(const guest_linux::FilePages& pages, std::uint64_t page) const;
-  bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
-  bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
-  bool may_swap(const GuestReader& kernel) const;
-  Result<Point*> find_point(GuestVirt inode, std::uint64_t offset);
+  using Point = UserPoint;
+  using File = UserPoints::File;
   Result<void> settle(const guest_linux::FilePages& pages, File& file, Point& point);
   bool is_settled(const guest_linux::FilePages& pages, File& file, Point& point);
+  std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
+  Result<UserPoint*> find_point(GuestVirt inode, std::uint64_t offset);
   Result<void> begin();
-  Result<UserSite> site_at(GuestVirt inode, const File& file, std::uint64_t offset) const;
-  Result<void> find_slot(GuestVirt inode, File& file, Point& point);
-  Result<PageText*> text_of(GuestVirt inode, File& file, std::uint64_t page);
-  std::optional<std::uint64_t> spare_return_of(GuestVirt inode, File& file, const Point& point,
-                                               const PageText& text);
-  Result<void> let_stub_do(GuestVirt inode, File& file, Point& point);
-  Result<Point> make_point(GuestVirt inode, const File& file, std::uint64_t offset,
-                           bool is_in_memory) const;
-  Result<Point> make_go_point(GuestVirt inode, File& file, std::uint64_t offset);
-  bool know_by_text(GuestVirt inode, Point& point,
-                    const std::bitset<arch::kPageSize>* steady = nullptr);
-  bool is_told_apart(GuestVirt inode, const Point& point) const;
-  std::optional<std::vector<std::byte>> whole_page(GuestVirt inode, std::uint64_t page) const;
-  bool take_slot(GuestVirt inode, Point& point, std::vector<PageRoom>& rooms);
-  std::size_t read_original(GuestVirt inode, std::uint64_t offset, std::span<std::byte> out) const;
-  ReadFile original_of(GuestVirt inode) const {
-    return [this, inode](std::uint64_t offset, std::span<std::byte> out) {
-      return read_original(inode, offset, out);
-    };
-  }
-  static vmm::UserTrapPoint describe(GuestVirt inode, const Point& point);
-  static Key key_of(const vmm::UserTrapPoint& point) {
-    return {point.offset, point.code, point.bytes};
-  }
   /// A trap point in one of the pages that have it.
   struct Place {
     Point* point = nullptr;
@@ -281,32 +201,17 @@ class UserPointTable {
   vmm::Machine& machine_;
   vmm::TrapTable* const shim_;
   guest_linux::Kernel& kernel_;
-  guest_linux::HostFiles* const host_;  // null: none
-  std::optional<guest_linux::PageCacheLayout> layout_;
   std::optional<guest_linux::UserStanding> standing_;
-  guest_linux::UserStanding::Sleepers sleepers_;              // of look_ahead()
-  std::optional<std::uint32_t> writers_;                      // inode.i_writecount
-  std::optional<std::uint32_t> inode_super_, super_devices_;  // i_sb, s_bdi
-  std::optional<GuestVirt> no_devices_;                       // noop_backing_dev_info
-  std::optional<GuestVirt> swap_pages_;                       // total_swap_pages
+  guest_linux::UserStanding::Sleepers sleepers_;  // of look_ahead()
 
   std::atomic<bool> expects_pages_ = false;
   std::atomic<bool> lacks_pages_ = true;  // until it was looked
-  std::atomic<std::size_t> examined_{0};
-  mutable std::mutex lock_;                                         // of what follows
-  std::map<GuestVirt, File> files_;                                 // by inode
-  std::map<GuestVirt, std::string> paths_;                          // in the guest, by inode
+  mutable std::mutex lock_;               // of what follows
+  UserPoints points_;
+  UserFiles& guest_ = points_.guest();
+  std::map<GuestVirt, File>& files_ = points_.files();
   std::map<GuestVirt, std::pair<GuestVirt, std::uint64_t>> names_;  // inode and offset, by name
-  std::set<Key> keys_;
-  /// The trap points that have been examined: inode and offset, by offset in the page.
-  std::multimap<std::uint16_t, std::pair<GuestVirt, std::uint64_t>> places_;
   UserSemaphores semaphores_;
-  struct StaticProbes {
-    guest_linux::FileIdentity identity;
-    std::vector<guest_linux::StaticProbe> probes;
-    Servers servers = Servers::NotAsked;
-  };
-  std::map<GuestVirt, StaticProbes> static_probes_;  // by inode
   bool has_begun_ = false, keeps_out_ = false;
   Clock::time_point next_look_{};
   std::size_t unsettled_ = 0;  // trap points that cannot stand in pages that have come
