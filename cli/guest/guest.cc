@@ -15,7 +15,6 @@
 
 #include "cli/guest/images.h"
 #include "cli/messages/messages.h"
-#include "cli/messages/progress.h"
 #include "vmm/attach/attach.h"
 #include "vmm/base/end_order.h"
 #include "vmm/base/printable.h"
@@ -43,14 +42,14 @@ constexpr milliseconds kRetry{20};
 /// A process of gigabytes that ends on a loaded host takes seconds to give its memory back.
 constexpr int kEndTimeout = 20'000;  // ms
 
-/// One guest that comes up. Every wait watches signals and the machine's end.
+/// One guest that comes up. Every wait watches orders to end and the machine's end.
 class Startup {
  public:
-  Startup(vmm::Machine& machine, Signals& signals, const TypeFile* types)
-      : machine_(&machine), signals_(&signals), types_(types) {}
+  Startup(vmm::Machine& machine, EndEvents& events, const TypeFile* types)
+      : machine_(&machine), events_(&events), types_(types) {}
 
   /// Sleeps until `fd` (-1: nothing) is readable, which it says, or the time is over. An error when
-  /// a signal came or the machine ended.
+  /// an order came or the machine ended.
   Result<bool> sleep(int fd, Clock::duration time);
   Result<GuestMessage> wait_message(GuestCommand& command, GuestMessage::Kind wanted,
                                     Clock::duration limit, std::string_view what);
@@ -62,14 +61,14 @@ class Startup {
 
  private:
   vmm::Machine* machine_;
-  Signals* signals_;
+  EndEvents* events_;
   const TypeFile* types_;  // null: the kernel's own
   Clock::duration discovery_{};
 };
 
 Result<bool> Startup::sleep(int fd, Clock::duration time) {
   std::array<pollfd, 3> fds{
-      {{signals_->fd(), POLLIN, 0}, {machine_->status().event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
+      {{events_->fd(), POLLIN, 0}, {machine_->status().event_fd(), POLLIN, 0}, {fd, POLLIN, 0}}};
   const std::int64_t limit = std::chrono::ceil<milliseconds>(time).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit, 0)));
   if (end_order() != EndOrder::None) return fail(ErrorCode::Io, "interrupted before tracing began");
@@ -255,7 +254,7 @@ Result<vmm::StartedGuest> start_in_qemu(const MachineOptions& machine) {
 }
 
 /// A machine that waits before its first instruction, and its kernel by its file.
-Result<void> hold(Guest& guest, MachineOptions options, Signals& signals, const TypeFile* types) {
+Result<void> hold(Guest& guest, MachineOptions options, EndEvents& events, const TypeFile* types) {
   const auto file = std::make_shared<const vmm::KernelFile>(
       TRY(vmm::open_kernel(options.guest.kernel, options.kvm.boot)));
   options.kvm.kernel_file = file;
@@ -270,7 +269,7 @@ Result<void> hold(Guest& guest, MachineOptions options, Signals& signals, const 
                               "-x bootargs=nokaslr",
                               *why));
     }
-    auto arrived = Startup(machine, signals, types).wait_arrival(*file);
+    auto arrived = Startup(machine, events, types).wait_arrival(*file);
     if (!arrived) return tl::unexpected(or_lost(std::move(arrived).error(), machine));
     guest.paused_at_arrival = std::make_unique<vmm::PausedMachine>(std::move(arrived->paused));
     move = arrived->move;
@@ -364,7 +363,7 @@ Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line,
   for (std::size_t i = 0; i < guests.size(); ++i) {
     const MachineOptions& machine = line.machines[i];
     if (!machine.attach) continue;
-    Progress::of_stderr().show(fmt::format("attaching to {}", machine.attach->text));
+    show_progress(fmt::format("attaching to {}", machine.attach->text));
     auto done = attach_to(guests[i], machine, guests, line, types);
     if (done) continue;
     done.error().message = line_start(line, machine) + done.error().message;
@@ -374,7 +373,7 @@ Result<void> attach_all(std::vector<Guest>& guests, const CommandLine& line,
 }
 
 /// Every machine begins to boot before one is waited for.
-Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Signals& signals,
+Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, EndEvents& events,
                        CommandStart start) {
   const auto named = [&line](Error error, const MachineOptions& machine) {
     error.message = line_start(line, machine) + error.message;
@@ -394,7 +393,7 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
     auto options = with_files(line, machine);
     if (!options) return named(std::move(options).error(), machine);
     if (line.from_start()) {
-      if (auto held = hold(guest, std::move(*options), signals, types); !held) {
+      if (auto held = hold(guest, std::move(*options), events, types); !held) {
         return named(std::move(held).error(), machine);
       }
       continue;
@@ -410,8 +409,8 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
   if (line.from_start() || std::ranges::all_of(line.machines, is_attached)) return {};
   for (std::size_t i = 0; i < guests.size(); ++i) {
     if (line.machines[i].attach) continue;
-    Progress::of_stderr().show(fmt::format("waiting for {} to boot", line.machines[i].name));
-    Startup startup(*guests[i].traced.machine, signals, types);
+    show_progress(fmt::format("waiting for {} to boot", line.machines[i].name));
+    Startup startup(*guests[i].traced.machine, events, types);
     if (auto up = bring_up(guests[i], ports[i], line, line.machines[i], start, startup); !up) {
       return named(or_lost(std::move(up).error(), *guests[i].traced.machine), line.machines[i]);
     }
@@ -421,10 +420,10 @@ Result<void> start_all(std::vector<Guest>& guests, const CommandLine& line, Sign
 
 }  // namespace
 
-Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals,
+Result<std::vector<Guest>> start_guests(const CommandLine& line, EndEvents& events,
                                         CommandStart start) {
   std::vector<Guest> guests;
-  if (auto started = start_all(guests, line, signals, start); !started) {
+  if (auto started = start_all(guests, line, events, start); !started) {
     for (Guest& guest : guests) {
       guest.paused_at_arrival.reset();
       if (guest.traced.machine) guest.traced.machine->shut_down();

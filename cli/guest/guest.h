@@ -34,9 +34,9 @@ struct Guest {
 /// Attaches to those of the line's machines that run already, and starts the others, which boot at
 /// the same time. Waits until the kernel of each runs, and until the command of -c is ready in
 /// each. To trace from the first instruction, it holds the machines there instead. A kernel that
-/// moves itself (KASLR) is held at its first instructions at its new addresses. A signal ends the
-/// wait with an error. On failure everything that was started is shut down again.
-Result<std::vector<Guest>> start_guests(const CommandLine& line, Signals& signals,
+/// moves itself (KASLR) is held at its first instructions at its new addresses. An order to end
+/// ends the wait with an error. On failure everything that was started is shut down again.
+Result<std::vector<Guest>> start_guests(const CommandLine& line, EndEvents& events,
                                         CommandStart start);
 
 /// Whether the machine has ended. A machine's command port and monitor close a moment before its

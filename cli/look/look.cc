@@ -54,7 +54,9 @@ Result<Looked> look_at_log(const LookOptions& look, const LookedAt& machine) {
   return Looked{{}, std::move(records), {}};
 }
 
-Result<Looked> look_at(const LookOptions& look, const LookedAt& machine) {
+}  // namespace
+
+Result<Looked> read_list(const LookOptions& look, const LookedAt& machine) {
   const ListedGuest& guest = machine.guest();
   const auto read = [&]() -> Result<Looked> {
     switch (look.list) {
@@ -75,6 +77,8 @@ Result<Looked> look_at(const LookOptions& look, const LookedAt& machine) {
   looked.machine = machine.name();
   return looked;
 }
+
+namespace {
 
 void say_of(const std::string& machine, std::string_view text) {
   say(fmt::format("{}: {}", printable(machine), text));
@@ -223,7 +227,7 @@ Result<bool> look(const CommandLine& line) {
   }
   std::vector<Looked> all;
   for (const auto& machine : machines) {
-    auto looked = look_at(line.look, *machine);
+    auto looked = read_list(line.look, *machine);
     if (!looked) {
       failed = true;
       names_machines ? say_of(machine->name(), looked.error().message)

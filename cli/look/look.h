@@ -10,6 +10,7 @@
 
 #include "cli/options/options.h"
 #include "cli/output/structured_writer.h"
+#include "vmm/base/result.h"
 #include "vmm/linux/health/kernel_log.h"
 #include "vmm/linux/listing/file_list.h"
 #include "vmm/linux/listing/module_list.h"
@@ -37,6 +38,10 @@ struct Looked {
   Rows rows;
   std::vector<std::string> notes;  // what is missing, a line each
 };
+
+class LookedAt;
+/// Reads one of the lists, but not top's.
+Result<Looked> read_list(const LookOptions& look, const LookedAt& machine);
 
 /// A table for the operator, with a column VM if `names_machines`; a log is lines. Text of guests
 /// is escaped.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/messages/progress.h"
 #include "vmm/base/printable.h"
@@ -42,6 +43,8 @@ std::string& path_storage() {
   static std::string path = "ringside";
   return path;
 }
+
+thread_local const MessageReceiver* receiver_of_thread = nullptr;
 
 bool names_address(FaultKind kind) {
   return kind == FaultKind::BadAddress || kind == FaultKind::BadAlignment ||
@@ -110,7 +113,21 @@ std::string program_name() {
 }
 
 void say(std::string_view text) {
+  if (receiver_of_thread != nullptr) return (*receiver_of_thread)(text);
   Progress::of_stderr().write(fmt::format("{}: {}\n", program_name(), terminal_text(text)));
+}
+
+void show_progress(std::string what) {
+  if (receiver_of_thread != nullptr) return;
+  Progress& progress = Progress::of_stderr();
+  what.empty() ? progress.clear() : progress.show(std::move(what));
+}
+
+MessagesTo::MessagesTo(const MessageReceiver& receiver)
+    : before_(std::exchange(receiver_of_thread, &receiver)) {}
+
+MessagesTo::~MessagesTo() {
+  receiver_of_thread = before_;
 }
 
 bool is_per_cpu(dif::DropKind kind) {

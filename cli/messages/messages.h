@@ -1,5 +1,6 @@
-// Messages for the user on stderr, and exit statuses. Messages begin with our prefix where dtrace's
-// begin with its own. Drops and faults have dtrace's wording.
+// Messages for the user, and exit statuses. The command has them on stderr, where they begin with
+// our prefix where dtrace's begin with its own. A program that uses libringside takes them itself
+// (MessagesTo). Drops and faults have dtrace's wording.
 #pragma once
 
 #include <array>
@@ -25,8 +26,26 @@ std::string program_name();
 /// The name that the command was called by, with its folders: $$0 without a script.
 const std::string& program_path();
 
-/// Writes one line with the program's name in front to stderr.
+/// Writes one line with the program's name in front to stderr, or gives it to this thread's
+/// receiver.
 void say(std::string_view text);
+
+/// Says on the user's terminal what takes so long (progress.h); nothing where this thread has a
+/// receiver. Empty: it is done.
+void show_progress(std::string what);
+
+using MessageReceiver = std::function<void(std::string_view line)>;
+/// While it lives, say() on this thread goes to `receiver`, which must outlive it.
+class MessagesTo {
+ public:
+  explicit MessagesTo(const MessageReceiver& receiver);
+  ~MessagesTo();
+  MessagesTo(const MessagesTo&) = delete;
+  MessagesTo& operator=(const MessagesTo&) = delete;
+
+ private:
+  const MessageReceiver* before_;
+};
 
 /// "3 drops on CPU 0", "1 dynamic variable drop"...; with the tag in front when asked for.
 /// `cpu` matters for kinds that are counted per CPU only.

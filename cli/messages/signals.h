@@ -41,24 +41,42 @@ class EndOrders {
   bool open_ = true;  // the next signal is an order
 };
 
-class Signals {
+/// Orders to end, as a session waits for them. The command has them from signals, a program that
+/// uses libringside gives them itself.
+class EndEvents {
+ public:
+  virtual ~EndEvents() = default;
+
+  /// Readable from the first order on.
+  virtual int fd() const = 0;
+  /// From now on a guest that outlives us has something of ours in it. `last_words` are for an end
+  /// that leaves it there.
+  virtual void owe_guest(std::string last_words) = 0;
+  /// Nothing of ours is in a guest any more.
+  virtual void settle_with_guest() = 0;
+
+ protected:
+  EndEvents() = default;
+  EndEvents(const EndEvents&) = default;
+  EndEvents& operator=(const EndEvents&) = default;
+};
+
+class Signals final : public EndEvents {
  public:
   /// Blocks the signals in this thread and in all threads that it starts later. Ignores SIGPIPE:
   /// writes fail with EPIPE instead. Call it before any other thread is started. Only one may
   /// exist.
   static Result<Signals> block();
   Signals(Signals&&) = default;
-  ~Signals();
+  ~Signals() override;
 
-  /// Readable from the first order on.
-  int fd() const;
+  int fd() const override;
 
-  /// From now on a guest that outlives us has something of ours in it. A second order leaves it in
-  /// order first, a third one ends the process at once, with these words. Before this a second one
-  /// ends it at once.
-  void owe_guest(std::string last_words);
-  /// Nothing of ours is in a guest any more. Ends the process if that was the order meanwhile.
-  void settle_with_guest();
+  /// A second order leaves the guest in order first, a third one ends the process at once, with
+  /// these words. Before this a second one ends it at once.
+  void owe_guest(std::string last_words) override;
+  /// Ends the process if that was the order meanwhile.
+  void settle_with_guest() override;
 
  private:
   struct Shared;

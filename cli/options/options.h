@@ -19,7 +19,8 @@ namespace ringside::cli {
 
 /// One D program as the command line gives it.
 struct ProgramSource {
-  enum class Kind : std::uint8_t { Name, Function, Module, Provider, Id, Script };
+  /// Text is a script that is in no file, of a program that uses libringside.
+  enum class Kind : std::uint8_t { Name, Function, Module, Provider, Id, Script, Text };
   Kind kind = Kind::Name;
   std::string text;  // Script: the file's name; else a description, maybe with predicate and clause
 };

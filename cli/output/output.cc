@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/messages/messages.h"
+#include "cli/output/structured_writer.h"
 #include "cli/pictures/pictures.h"
 #include "dif/verify/stack_use.h"
 #include "vmm/base/printable.h"
@@ -65,13 +66,14 @@ Output::Source::Source(const ProgramView& program)
       aggregations(program.program().aggregations, &program),
       printed(program.program().aggregations.size()) {}
 
-Output::Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink)
-    : settings_(&settings), merge_(views.size()) {
+Output::Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink,
+               std::unique_ptr<RecordWriter> writer)
+    : settings_(&settings), tells_in_records_(writer != nullptr), merge_(views.size()) {
   for (const ProgramView* view : views) sources_.push_back(std::make_unique<Source>(*view));
   source_ = sources_.front().get();
-  presenter_ = settings.format == OutputFormat::Text
+  presenter_ = settings.format == OutputFormat::Text && writer == nullptr
                    ? make_text_output(views, settings, sink)
-                   : make_structured_output(*views.front(), settings, sink);
+                   : make_structured_output(*views.front(), settings, sink, std::move(writer));
 }
 
 Output::~Output() = default;
@@ -83,10 +85,10 @@ Result<Output> Output::create(const ProgramView& view, Settings& settings, Sink&
 }
 
 Result<Output> Output::create(std::span<const ProgramView* const> views, Settings& settings,
-                              Sink& sink) {
+                              Sink& sink, std::unique_ptr<RecordWriter> writer) {
   TRY(check_drawable(settings.format, views.front()->program()));
   if (settings.format == OutputFormat::Perfetto) TRY(sink.check_takes_bytes());
-  Output output(views, settings, sink);
+  Output output(views, settings, sink, std::move(writer));
   for (const auto& source : output.sources_) TRY(output.parse_formats(*source));
   if (settings.merge_aggregations && output.several()) TRY(output.merge_aggregations());
   if (!settings.packet_file.empty()) TRY(output.captures_.open(settings.packet_file));
@@ -201,11 +203,12 @@ void Output::write_faults(const dif::TraceData& trace_data) {
     const Plan& failed = plan(report.ecb);
     const dif::Program& program = view().program();
     const dif::Clause& clause = program.clauses[view().ecb(report.ecb).clause];
-    messages_.push_back(
+    std::string line =
         told(fault_message(report, failed.probe, *failed.name) +
-             fault_cause(report, program, clause, place_, settings_->engine.string_size)));
+             fault_cause(report, program, clause, place_, settings_->engine.string_size));
     presenter_->fault({report.timestamp, report.vcpu, failed.probe.value, failed.name}, report,
-                      messages_.back());
+                      line);
+    if (!tells_in_records_) messages_.push_back(std::move(line));
   }
 }
 
@@ -296,9 +299,14 @@ void Output::statistics(std::size_t target, const nlohmann::ordered_json& figure
   presenter_->statistics(figures);
 }
 
+void Output::show_aggregations() {
+  visit_aggregations(
+      [this](std::uint32_t each) { presenter_->last_aggregation(aggregations(each), each); });
+}
+
 Result<void> Output::finish() {
   presenter_->begin_last();
-  finish_aggregations();
+  visit_aggregations([this](std::uint32_t each) { finish_aggregation(each); });
   for (const std::string& note : TRY(presenter_->finish())) messages_.push_back(note);
   return {};
 }
@@ -311,7 +319,8 @@ std::vector<std::string> Output::take_drops() {
   std::vector<std::string> lines;
   for (const auto& source : sources_) {
     source_ = source.get();
-    append_drops(lines);
+    if (!tells_in_records_) append_drops(lines);
+    append_lost_orders(lines);
   }
   return lines;
 }
@@ -340,6 +349,9 @@ void Output::append_drops(std::vector<std::string>& lines) {
       lines.push_back(told(drop_text(kind, together, 0, settings_->drop_tags)));
     }
   }
+}
+
+void Output::append_lost_orders(std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < source_->lost_orders.size(); ++i) {
     const std::uint64_t count = std::exchange(source_->lost_orders[i], 0);
     if (count == 0) continue;

@@ -45,9 +45,11 @@ class Output {
   /// Parses every format of the program. `settings` may change under setopt(). All references must
   /// outlive the output. NotFound: the form is a picture, and the program has nothing to draw.
   static Result<Output> create(const ProgramView& view, Settings& settings, Sink& sink);
-  /// One view for each target. Invalid where aggmerge cannot be: the aggregations differ.
+  /// One view for each target. Invalid where aggmerge cannot be: the aggregations differ. `writer`:
+  /// takes the records as trees, whatever the settings' form is, and faults and drops are told in
+  /// them alone.
   static Result<Output> create(std::span<const ProgramView* const> views, Settings& settings,
-                               Sink& sink);
+                               Sink& sink, std::unique_ptr<RecordWriter> writer = nullptr);
   ~Output();
   Output(Output&&) noexcept;
   Output& operator=(Output&&) = delete;
@@ -67,6 +69,8 @@ class Output {
   void leave(std::size_t target);
   /// Into structured output, the figures of a target at its end (cli/statistics/figures.h).
   void statistics(std::size_t target, const nlohmann::ordered_json& figures);
+  /// Shows every aggregation as it is now, in a record as at the end. Structured output only.
+  void show_aggregations();
   /// Prints dtrace's last lines: an empty line, then every aggregation that printa() never printed.
   /// Ends a structured document or a picture. NotFound: there is nothing to draw.
   Result<void> finish();
@@ -81,7 +85,8 @@ class Output {
   std::vector<std::string> drops_by_clause(std::size_t target) const;
 
  private:
-  Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink);
+  Output(std::span<const ProgramView* const> views, Settings& settings, Sink& sink,
+         std::unique_ptr<RecordWriter> writer);
 
   using Action = dif::Action;
 
@@ -128,6 +133,7 @@ class Output {
   void write_drops(const dif::TraceData& trace_data);
   void count_clause_drops(const dif::TraceData& trace_data);
   void append_drops(std::vector<std::string>& lines);
+  void append_lost_orders(std::vector<std::string>& lines);
   void write_packets();
   std::span<const Value> values_of(const Step& step, Bytes data);
 
@@ -145,7 +151,9 @@ class Output {
   /// merged or apart together.
   Presenter::Aggregates to_print(const Action& action);
   void mark_printed(std::uint32_t aggregation);
-  void finish_aggregations();
+  /// For each target, and then for all together, visits their aggregations in the order of
+  /// printing.
+  void visit_aggregations(const std::function<void(std::uint32_t)>& show);
   void finish_aggregation(std::uint32_t aggregation);
 
   // The functions that actions.def names.
@@ -169,6 +177,7 @@ class Output {
   void write_snapshot(const Step& step, std::span<const Value> values);
 
   Settings* settings_;
+  bool tells_in_records_;  // of faults and drops: whoever takes the records needs no lines
   std::function<std::string(int line)> place_;
   std::vector<std::unique_ptr<Source>> sources_;  // by target; never empty
   Source* source_;                                // of what is printed now

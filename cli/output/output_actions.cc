@@ -166,12 +166,12 @@ void Output::print_percentiles(const Step& step, std::span<const Value>) {
   presenter_->percentiles(to_print(*step.action), step.action->text);
 }
 
-void Output::finish_aggregations() {
+void Output::visit_aggregations(const std::function<void(std::uint32_t)>& show) {
   const auto count = static_cast<std::uint32_t>(source_->printed.size());
   const auto visit = [&](bool merged) {
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t each = settings_->sort_reversed ? count - 1 - i : i;
-      if (is_merged(each) == merged) finish_aggregation(each);
+      if (is_merged(each) == merged) show(each);
     }
   };
   for (std::size_t target = 0; target < sources_.size(); ++target) {
@@ -202,8 +202,9 @@ void Output::set_option(const Step& step, std::span<const Value> computed) {
   if (value.empty()) value = "1";
   const auto done = apply_option(*settings_, name, value, OptionSource::Setopt);
   if (done) return;
-  messages_.push_back(told(fmt::format("couldn't set option \"{}\" to \"{}\": {}", quoted(name),
-                                       quoted(value), done.error().message)));
+  messages_.push_back(
+      told(fmt::format("couldn't set option \"{}\" to \"{}\": {}", cli::quoted(name),
+                       cli::quoted(value), done.error().message)));
 }
 
 void Output::truncate_output(const Step&, std::span<const Value>) {

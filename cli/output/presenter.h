@@ -27,6 +27,7 @@
 namespace ringside::cli {
 
 class ProgramView;
+class RecordWriter;
 
 class Presenter {
  public:
@@ -117,8 +118,9 @@ class Presenter {
 /// `views` are the targets'; `settings` may change under setopt(). All must outlive the presenter.
 std::unique_ptr<Presenter> make_text_output(std::span<const ProgramView* const> views,
                                             const Settings& settings, Sink& sink);
-/// The form is that of the settings now.
+/// `writer` takes the records; null: one for the form that the settings have now.
 std::unique_ptr<Presenter> make_structured_output(const ProgramView& first,
-                                                  const Settings& settings, Sink& sink);
+                                                  const Settings& settings, Sink& sink,
+                                                  std::unique_ptr<RecordWriter> writer);
 
 }  // namespace ringside::cli

@@ -1,5 +1,4 @@
-// Structured records. In this file, top to bottom: values with shapes as trees, other values,
-// aggregations, the presenter.
+// Structured records. In this file, top to bottom: values as trees, aggregations, the presenter.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "cli/output/output.h"
 #include "cli/output/presenter.h"
 #include "cli/output/pretty_print.h"
+#include "cli/output/shape_tree.h"
 #include "cli/output/structured_writer.h"
 #include "dif/program/aggregate_function.h"
 
@@ -18,9 +18,7 @@ namespace ringside::cli {
 namespace {
 
 using dif::AggregateFunction;
-using dif::TypeShape;
 using dif::ValueKind;
-using ShapeKind = TypeShape::Kind;
 
 constexpr std::array<std::string_view, dif::kDropKinds> kDropNames{"principal",
                                                                    "aggregation",
@@ -48,92 +46,6 @@ Tree number(std::uint64_t bits, bool is_signed) {
   if (is_signed) return static_cast<std::int64_t>(bits);
   return bits;
 }
-
-/// Trees of values whose types have shapes. Values that were not recorded are null.
-class ShapeTree {
- public:
-  explicit ShapeTree(const std::vector<TypeShape>& shapes) : shapes_(shapes) {}
-
-  Tree value(const TypeShape& shape, Bytes bytes, std::uint32_t bit_offset, std::uint32_t bit_width,
-             unsigned depth) const {
-    switch (shape.kind) {
-      case ShapeKind::Struct:
-      case ShapeKind::Union: return members(shape, bytes, depth);
-      case ShapeKind::Array: return array(shape, bytes, depth);
-      case ShapeKind::String: return valid_utf8(text_value(bytes));
-      case ShapeKind::Float: return real(shape, bytes);
-      case ShapeKind::Void:
-      case ShapeKind::Function: return nullptr;
-      case ShapeKind::Integer:
-      case ShapeKind::Pointer:
-      case ShapeKind::Enum: break;
-    }
-    if (const auto wide = read_wide(shape, bytes, bit_width)) {
-      const auto [low, high] = *wide;
-      const bool is_negative = shape.is_signed && low >> 63 != 0;
-      if (high == (is_negative ? ~std::uint64_t{0} : 0)) return number(low, shape.is_signed);
-      return int128_text(*wide);  // JSON's readers lose the digits of such numbers
-    }
-    std::uint64_t bits = 0;
-    if (!read_scalar(shape, bytes, bit_offset, bit_width, bits)) return nullptr;
-    if (shape.kind == ShapeKind::Pointer) return fmt::format("0x{:x}", bits);
-    if (shape.kind == ShapeKind::Enum) {
-      for (const auto& [name, known] : shape.enumerators) {
-        if (static_cast<std::uint64_t>(known) == bits) return name;
-      }
-    }
-    return number(bits, shape.is_signed);
-  }
-
- private:
-  static Tree real(const TypeShape& shape, Bytes bytes) {
-    if (bytes.size() < shape.size) return nullptr;
-    if (shape.size == 16) {
-      constexpr std::size_t kExtendedBytes = 10;  // the rest is padding
-      long double number = 0;
-      std::memcpy(&number, bytes.data(), kExtendedBytes);
-      return static_cast<double>(number);
-    }
-    if (shape.size == 8) return __builtin_bit_cast(double, unsigned_value(bytes.first(8)));
-    if (shape.size != 4) return nullptr;
-    return __builtin_bit_cast(float, static_cast<std::uint32_t>(unsigned_value(bytes.first(4))));
-  }
-
-  Tree array(const TypeShape& shape, Bytes bytes, unsigned depth) const {
-    if (shape.element >= shapes_.size() || depth >= kDeepestShape) return nullptr;
-    const TypeShape& each = shapes_[shape.element];
-    if (is_character(each)) {
-      return valid_utf8(text_value(bytes.first(std::min<std::size_t>(bytes.size(), shape.count))));
-    }
-    Tree list = Tree::array();
-    for (std::uint32_t i = 0; i < shape.count && each.size != 0; ++i) {
-      const std::size_t at = std::size_t{i} * each.size;
-      if (at >= bytes.size()) break;
-      const std::size_t size = std::min<std::size_t>(each.size, bytes.size() - at);
-      list.push_back(value(each, bytes.subspan(at, size), 0, 0, depth + 1));
-    }
-    return list;
-  }
-
-  Tree members(const TypeShape& shape, Bytes bytes, unsigned depth) const {
-    if (depth >= kDeepestShape) return nullptr;
-    Tree fields = Tree::object();
-    for (const TypeShape::Member& member : shape.members) {
-      if (member.shape >= shapes_.size()) continue;
-      const std::size_t at = std::min<std::size_t>(member.bit_offset / 8, bytes.size());
-      Tree field = value(shapes_[member.shape], bytes.subspan(at), member.bit_offset % 8,
-                         member.bit_width, depth + 1);
-      if (!member.name.empty()) {
-        fields[member.name] = std::move(field);
-      } else if (field.is_object()) {  // an anonymous member's names are the outer one's, as in C
-        for (auto& [name, inner] : field.items()) fields[name] = inner;
-      }
-    }
-    return fields;
-  }
-
-  const std::vector<TypeShape>& shapes_;
-};
 
 Tree frames(const Value& stack, const CodeNames& names) {
   const bool user = stack.type.kind == ValueKind::UserStack;
@@ -253,11 +165,9 @@ Tree aggregation_tree(const dif::Aggregation& aggregation,
 
 class StructuredOutput : public Presenter {
  public:
-  StructuredOutput(const ProgramView& first, const Settings& settings, Sink& sink)
-      : settings_(settings),
-        sink_(sink),
-        view_(&first),
-        writer_(make_record_writer(settings.format, sink)) {}
+  StructuredOutput(const ProgramView& first, const Settings& settings, Sink& sink,
+                   std::unique_ptr<RecordWriter> writer)
+      : settings_(settings), sink_(sink), view_(&first), writer_(std::move(writer)) {}
 
   void select(std::size_t /*target*/, const ProgramView& view) override {
     view_ = &view;
@@ -266,7 +176,7 @@ class StructuredOutput : public Presenter {
   void begin(const Row& row) override { record_ = head(row.origin); }
   void end() override {
     record_["output"] = std::exchange(output_, Tree::array());
-    writer_->record(record_);
+    writer_->record(std::move(record_));
   }
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
@@ -354,8 +264,8 @@ void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> sh
   const bool shaped = shape && *shape < shapes.size();
   if (shaped && field_name(value.type.kind) == "value") {
     const TypeShape& type = shapes[*shape];
-    return add({{"type", valid_utf8(type.name)},
-                {"value", ShapeTree(shapes).value(type, value.bytes, 0, 0, 0)}});
+    return add(
+        {{"type", valid_utf8(type.name)}, {"value", shape_tree(shapes, *shape, value.bytes)}});
   }
   Tree item = Tree::object();
   if (field_name(value.type.kind) == "value") item["type"] = type_name(value.type);
@@ -437,7 +347,7 @@ void StructuredOutput::fault(const Origin& origin, const dif::FaultReport& repor
   error["fault"] = static_cast<int>(report.fault.kind);
   error["address"] = fmt::format("0x{:x}", report.fault.address);
   error["msg"] = valid_utf8(message);
-  writer_->record(tree);
+  writer_->record(std::move(tree));
 }
 
 void StructuredOutput::drop(const Drop& drop) {
@@ -454,13 +364,13 @@ void StructuredOutput::drop(const Drop& drop) {
     if (!clause.probes.empty()) item["probe"] = valid_utf8(clause.probes[0].to_string());
     tree["clauses"].push_back(std::move(item));
   }
-  writer_->record(tree);
+  writer_->record(std::move(tree));
 }
 
 void StructuredOutput::statistics(const Tree& figures) {
   Tree tree = internal("STATISTICS", 0);
   tree["statistics"] = figures;
-  writer_->record(tree);
+  writer_->record(std::move(tree));
 }
 
 void StructuredOutput::last_aggregation(const Aggregations& table, std::uint32_t index) {
@@ -472,14 +382,16 @@ void StructuredOutput::end_last() {
   if (last_.empty()) return;
   Tree tree = internal("AGGREGATIONS", 0);
   tree["output"] = std::exchange(last_, Tree::array());
-  writer_->record(tree);
+  writer_->record(std::move(tree));
 }
 
 }  // namespace
 
 std::unique_ptr<Presenter> make_structured_output(const ProgramView& first,
-                                                  const Settings& settings, Sink& sink) {
-  return std::make_unique<StructuredOutput>(first, settings, sink);
+                                                  const Settings& settings, Sink& sink,
+                                                  std::unique_ptr<RecordWriter> writer) {
+  if (writer == nullptr) writer = make_record_writer(settings.format, sink);
+  return std::make_unique<StructuredOutput>(first, settings, sink, std::move(writer));
 }
 
 }  // namespace ringside::cli

@@ -337,6 +337,46 @@ TEST_F(Structured, CsvHasARowForEachScalar) {
   EXPECT_NE(text.find("entry,output.7.aggregation-data.0.keys.0,cat\r\n"), text.npos);
 }
 
+/// Keeps the records as they are.
+class KeepingWriter final : public RecordWriter {
+ public:
+  explicit KeepingWriter(std::vector<Tree>& kept) : kept_(kept) {}
+  void record(Tree&& tree) override { kept_.push_back(std::move(tree)); }
+  Result<std::vector<std::string>> finish() override { return {}; }
+
+ private:
+  std::vector<Tree>& kept_;
+};
+
+TEST_F(Structured, AWriterOfOnesOwnGetsTreesAndFaultsAndDropsAreNoLines) {
+  const auto counts = program_.aggregation(dif::AggregateFunction::Count);
+  const auto ecb = program_.add({"fbt", "vmlinux", "vfs_read", "entry"},
+                                {action(ActionKind::Trace)}, {{0, 0, 0, 4, kInt}});
+  const ProgramView* const view = &program_;
+  std::vector<Tree> kept;
+  auto output =
+      Output::create(std::span(&view, 1), settings_, sink_, std::make_unique<KeepingWriter>(kept));
+  ASSERT_TRUE(output);
+  dif::TraceData trace_data;
+  trace_data.aggregates = {entry(counts, "cat", 12)};
+  trace_data.records.push_back({ecb, 1, 12345, std::vector<std::byte>(4, std::byte{1})});
+  trace_data.faults = {{ecb, 0, 12346, 2, {FaultKind::BadAddress, 12, 0x10}}};
+  trace_data.drops.resize(1);
+  trace_data.drops[0][0] = 7;
+
+  output->consume(trace_data);
+  output->show_aggregations();
+
+  ASSERT_EQ(kept.size(), 4u);
+  EXPECT_EQ(kept[0]["output"][0]["value"], 0x01010101);
+  EXPECT_TRUE(kept[1].contains("error"));
+  EXPECT_EQ(kept[2]["count"], 7);
+  EXPECT_EQ(kept[3]["output"][0]["aggregation-data"][0]["count"], 12);
+  EXPECT_EQ(output->take_messages(), std::vector<std::string>{});
+  EXPECT_EQ(output->take_drops(), std::vector<std::string>{});
+  EXPECT_EQ(output->drops(0), 7u);
+}
+
 TEST(ValidUtf8, ReplacesWhatIsNone) {
   EXPECT_EQ(valid_utf8("a\xc3\xa9\xf0\x9f\x98\x80"), "a\xc3\xa9\xf0\x9f\x98\x80");
   EXPECT_EQ(valid_utf8("\xc0\x80"), "\xef\xbf\xbd\xef\xbf\xbd") << "overlong";

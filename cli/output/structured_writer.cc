@@ -50,7 +50,7 @@ class JsonWriter final : public RecordWriter {
  public:
   JsonWriter(Sink& sink, bool lines) : sink_(sink), lines_(lines) {}
 
-  void record(const Tree& tree) override {
+  void record(Tree&& tree) override {
     if (!lines_) write_document(sink_, std::exchange(began_, true) ? ",\n" : kHead, spell_in_json);
     write_document(sink_, tree.dump(-1, ' ', false, Tree::error_handler_t::replace), spell_in_json);
     if (lines_) write_document(sink_, "\n", spell_in_json);
@@ -106,7 +106,7 @@ class XmlWriter final : public RecordWriter {
  public:
   explicit XmlWriter(Sink& sink) : sink_(sink) {}
 
-  void record(const Tree& tree) override {
+  void record(Tree&& tree) override {
     begin();
     std::string text;
     element(text, "probes", tree, 1);
@@ -173,7 +173,7 @@ class HtmlWriter final : public RecordWriter {
  public:
   explicit HtmlWriter(Sink& sink) : sink_(sink) {}
 
-  void record(const Tree& tree) override {
+  void record(Tree&& tree) override {
     begin();
     std::string text = "<tr>";
     for (const std::string_view field : kOrigin) {
@@ -238,7 +238,7 @@ class CsvWriter final : public RecordWriter {
  public:
   explicit CsvWriter(Sink& sink) : sink_(sink) {}
 
-  void record(const Tree& tree) override {
+  void record(Tree&& tree) override {
     begin();
     std::string origin;
     for (const std::string_view field : kOrigin) {
@@ -302,7 +302,7 @@ class PictureWriter final : public RecordWriter {
  public:
   PictureWriter(OutputFormat format, Sink& sink) : sink_(sink), picture_(make_picture(format)) {}
 
-  void record(const Tree& tree) override {
+  void record(Tree&& tree) override {
     if (!taken_) return;
     taken_ = picture_->add(tree);
     sink_.write_safe(picture_->take_text());

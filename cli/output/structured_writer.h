@@ -21,7 +21,7 @@ using Tree = nlohmann::ordered_json;
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
-  virtual void record(const Tree& tree) = 0;
+  virtual void record(Tree&& tree) = 0;
   /// Closes the document, also one without records. Returns lines for the user on what it lacks.
   /// NotFound: the records have nothing to draw.
   virtual Result<std::vector<std::string>> finish() = 0;

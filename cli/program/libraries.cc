@@ -1,5 +1,6 @@
 #include "cli/program/libraries.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,13 +86,32 @@ std::optional<std::string> text_of(const fs::path& path) {
   return text.str();
 }
 
-std::vector<std::string> data_folder_places(std::string_view name) {
+/// libringside, where this code is in it; else empty.
+static fs::path own_library() {
+  static const char here = 0;
+  Dl_info info{};
   std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return {};
+  fs::path file = fs::canonical(info.dli_fname, failure);
+  return file.filename().string().starts_with("libringside.") ? file : fs::path();
+}
+
+std::vector<std::string> data_folder_places(std::string_view name) {
+  const fs::path library = own_library();
+  std::error_code failure;
+  const fs::path file = library.empty() ? fs::read_symlink("/proc/self/exe", failure) : library;
   if (failure) return {};
-  const fs::path folder = program.parent_path();
-  return {(folder / name).lexically_normal().string(),
-          (folder / "../share/ringside" / name).lexically_normal().string()};
+  // In the build folder the library is one folder below the command; installed, it is in PREFIX/lib
+  // or PREFIX/lib/ARCHITECTURE, and the command in PREFIX/bin.
+  const std::vector<std::string_view> ways =
+      library.empty()
+          ? std::vector<std::string_view>{".", "../share/ringside"}
+          : std::vector<std::string_view>{"..", "../share/ringside", "../../share/ringside"};
+  std::vector<std::string> places;
+  for (const std::string_view way : ways) {
+    places.push_back((file.parent_path() / way / name).lexically_normal().string());
+  }
+  return places;
 }
 
 std::string data_folder(std::string_view name) {

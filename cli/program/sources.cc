@@ -209,6 +209,9 @@ Result<Sources> Sources::load(const std::vector<ProgramSource>& programs,
       }
       program = {"script", source.text, fmt::format("failed to compile script {}", source.text),
                  source.text};
+    } else if (source.kind == ProgramSource::Kind::Text) {
+      text = source.text;
+      program = {"script", "program", "failed to compile the program", "program"};
     } else {
       text = TRY(as_names(source, tags));
       program = {"description", std::string(description_part(source.text)),

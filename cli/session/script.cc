@@ -54,7 +54,7 @@ d::CompileOptions compile_options(CommandLine& line, std::string name,
   }
   options.source_name = std::move(name);
   options.is_file = std::ranges::all_of(line.programs, [](const ProgramSource& source) {
-    return source.kind == ProgramSource::Kind::Script;
+    return source.kind == ProgramSource::Kind::Script || source.kind == ProgramSource::Kind::Text;
   });
   options.macro_arguments.push_back(script);
   options.macro_arguments.insert(options.macro_arguments.end(), line.arguments.begin(),
@@ -147,7 +147,9 @@ Result<d::Compiled> Script::compile_with(const std::vector<d::LibrarySource>& li
   if (!compiled) {
     d::Diagnostic& error = compiled.error();
     if (is_about_types(error)) error.text += targets.way_to_types();
-    return fail(ErrorCode::Compile, sources_.explain(error, line_.settings.error_tags));
+    std::string text = sources_.explain(error, line_.settings.error_tags);
+    diagnostic_ = std::move(error);
+    return fail(ErrorCode::Compile, std::move(text));
   }
   report_time(line_.settings, "compiled", began);
   return std::move(*compiled);

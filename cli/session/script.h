@@ -14,6 +14,7 @@
 #include "cli/program/sources.h"
 #include "cli/session/session_target.h"
 #include "dif/d/compile.h"
+#include "dif/d/syntax/diagnostic.h"
 #include "dif/program/program.h"
 #include "vmm/base/result.h"
 
@@ -30,6 +31,9 @@ class Script {
   /// Compiles, or takes the saved program as it is; does nothing where the command line has
   /// neither. The text of -x desugar goes to `output`. After read().
   Result<void> make(const SessionTargets& targets, MachinesEnvironment& environment, Sink& output);
+
+  /// The compiler's finding, where make() has failed with ErrorCode::Compile.
+  const std::optional<d::Diagnostic>& diagnostic() const { return diagnostic_; }
 
   /// The program, null where there is none.
   const dif::Program* program() const { return program_ ? &*program_ : nullptr; }
@@ -70,6 +74,7 @@ class Script {
   CommandLine& line_;
   Sources sources_;
   std::optional<dif::Program> program_;
+  std::optional<d::Diagnostic> diagnostic_;
 };
 
 /// The compiler's options, made from the command line.

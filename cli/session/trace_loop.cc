@@ -28,7 +28,7 @@ constexpr milliseconds kFiguresEvery{1000};
 }  // namespace
 
 TraceLoop::TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processes, Output& output,
-                     const Settings& settings, Signals& signals, Streams streams,
+                     const Settings& settings, EndEvents& events, Streams streams,
                      providers::TscCalibration& clock, TellEnd tell_end)
     : targets_(std::move(targets)),
       ended_(targets_.size()),
@@ -37,7 +37,7 @@ TraceLoop::TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processe
       processes_(processes),
       output_(output),
       settings_(settings),
-      signals_(signals),
+      events_(events),
       streams_(streams),
       clock_(clock),
       tell_end_(std::move(tell_end)) {
@@ -54,42 +54,48 @@ void TraceLoop::for_each_live(Do action) {
 }
 
 EndReason TraceLoop::run() {
-  Clock::time_point next_take = Clock::now();
-  Clock::time_point next_status = Clock::now() + settings_.status_interval;
-  Clock::time_point next_figures = Clock::now();
   for (;;) {
-    if (any_exited()) {
-      take_all();  // END finds its buffer empty
-      return EndReason::Exit;
-    }
-    const Clock::time_point now = Clock::now();
-    if (now >= next_take || any_kept()) {
-      take_all();
-      next_take = now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
-                                 kShortestInterval);
-    }
-    if (now >= next_status) {
-      report_drops();
-      next_status = now + std::max(settings_.status_interval, kShortestInterval);
-    }
-    if (now >= next_figures) {
-      leave_figures();
-      next_figures = now + kFiguresEvery;
-    }
-    if (buffer_full_) return EndReason::BufferFull;
-    if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
-    const milliseconds nap = records_processes() ? kProcessLook : kExitCheck;
-    sleep_until(std::min({next_take, next_status, now + nap}));
-    for_each_live([](std::size_t, WatchedTarget& each) {
-      each.target().admit_modules();
-      each.target().follow_files();
-      each.target().serve_stacks();
-      each.look_at_processes();
-    });
-    if (signal_came_) return EndReason::Signal;
-    if (processes_ended()) return EndReason::CommandEnded;
-    if (const auto end = end_of_targets()) return *end;
+    if (const auto end = take_due()) return *end;
+    if (const auto end = wait(Clock::time_point::max())) return *end;
   }
+}
+
+std::optional<EndReason> TraceLoop::take_due() {
+  if (any_exited()) {
+    take_all();  // END finds its buffer empty
+    return EndReason::Exit;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now >= next_take_ || any_kept()) {
+    take_all();
+    next_take_ = now + std::max(std::min(settings_.switch_interval, settings_.aggregate_interval),
+                                kShortestInterval);
+  }
+  if (!next_status_ || now >= *next_status_) {
+    if (next_status_) report_drops();
+    next_status_ = now + std::max(settings_.status_interval, kShortestInterval);
+  }
+  if (now >= next_figures_) {
+    leave_figures();
+    next_figures_ = now + kFiguresEvery;
+  }
+  if (buffer_full_) return EndReason::BufferFull;
+  if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
+  return std::nullopt;
+}
+
+std::optional<EndReason> TraceLoop::wait(Clock::time_point until) {
+  const milliseconds nap = records_processes() ? kProcessLook : kExitCheck;
+  sleep_until(std::min({next_take_, next_status_.value_or(until), Clock::now() + nap, until}));
+  for_each_live([](std::size_t, WatchedTarget& each) {
+    each.target().admit_modules();
+    each.target().follow_files();
+    each.target().serve_stacks();
+    each.look_at_processes();
+  });
+  if (order_came_) return EndReason::Signal;
+  if (processes_ended()) return EndReason::CommandEnded;
+  return end_of_targets();
 }
 
 bool TraceLoop::any_exited() {
@@ -104,12 +110,12 @@ bool TraceLoop::records_processes() const {
 
 void TraceLoop::sleep_until(Clock::time_point time) {
   constexpr std::size_t kOwn = 2;
-  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {streams_.watched_fd, 0, 0}};
+  std::vector<pollfd> fds{{events_.fd(), POLLIN, 0}, {streams_.watched_fd, 0, 0}};
   for_each_live([&](std::size_t, WatchedTarget& each) { each.add_events(fds); });
   for (const int fd : processes_.live_fds()) fds.push_back({fd, POLLIN, 0});
   const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
-  signal_came_ = end_order() != EndOrder::None;
+  order_came_ = end_order() != EndOrder::None;
   output_hung_up_ = (fds[1].revents & (POLLERR | POLLHUP)) != 0;
   std::size_t at = kOwn;
   for_each_live([&](std::size_t, WatchedTarget& each) {
@@ -251,7 +257,7 @@ void TraceLoop::finish(EndReason reason) {
   if (end_order() == EndOrder::Hurried) {
     for_each_live([](std::size_t, WatchedTarget& each) { each.say_notices(); });
   }
-  signals_.settle_with_guest();
+  events_.settle_with_guest();
   // A command or guest that has ended says no more, so all its output can be had, unless the guest
   // lies about the end.
   const bool ended = reason == EndReason::CommandEnded || reason == EndReason::MachineEnded ||

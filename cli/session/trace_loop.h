@@ -34,7 +34,7 @@ class TraceLoop {
   /// Output's targets are the same in the same order. With several `clock` is their tracers'. All
   /// must outlive the loop.
   TraceLoop(std::vector<WatchedTarget> targets, HostProcesses& processes, Output& output,
-            const Settings& settings, Signals& signals, Streams streams,
+            const Settings& settings, EndEvents& events, Streams streams,
             providers::TscCalibration& clock, TellEnd tell_end);
 
   /// Leaves the figures of the targets there, once a second. It must outlive the loop.
@@ -47,6 +47,14 @@ class TraceLoop {
   /// Until something ends it. The probes are armed; the guests' commands have been let go. When the
   /// machines end, it is the last one's end; last_target() says whose.
   EndReason run();
+  // The two halves of each round of run(), for who has other things to do in between.
+  /// Takes and prints, where it is time for that.
+  std::optional<EndReason> take_due();
+  /// Sleeps until it is time to take again or something happens, `until` at the latest; then looks
+  /// at what happened.
+  std::optional<EndReason> wait(std::chrono::steady_clock::time_point until);
+  /// Takes what there is, whether or not it is time for that.
+  void take_now() { take_all(); }
   /// Stops the tracers and prints all that is left: END's records, aggregations, drops.
   void finish(EndReason reason);
 
@@ -86,13 +94,15 @@ class TraceLoop {
   HostProcesses& processes_;
   Output& output_;
   const Settings& settings_;
-  Signals& signals_;
+  EndEvents& events_;
   Streams streams_;
   providers::TscCalibration& clock_;
   TellEnd tell_end_;
   FiguresFile* figures_file_ = nullptr;
   bool records_figures_ = false;
-  bool signal_came_ = false, output_hung_up_ = false, buffer_full_ = false;
+  Clock::time_point next_take_{}, next_figures_{};
+  std::optional<Clock::time_point> next_status_;
+  bool order_came_ = false, output_hung_up_ = false, buffer_full_ = false;
   bool output_is_whole_ = true;
 };
 

@@ -9,7 +9,6 @@
 
 #include "cli/guest/saved_guest.h"
 #include "cli/messages/messages.h"
-#include "cli/messages/progress.h"
 #include "cli/output/sink.h"
 #include "vmm/attach/attach.h"
 #include "vmm/attach/host_share.h"
@@ -43,21 +42,21 @@ std::vector<std::string> held_back_since(const vmm::HostShare& first, pid_t proc
   return now.held_back_since(first);
 }
 
-Result<Patient> find_patient(const CommandLine& line) {
-  if (!line.core_file.empty()) {
-    auto guest = TRY(open_saved_guest(line.core_file, line.types_file));
+Result<Patient> find_patient(const HealthQuestion& asked) {
+  if (!asked.core_file.empty()) {
+    auto guest = TRY(open_saved_guest(asked.core_file, asked.types_file));
     return Patient{std::move(guest.machine),
-                   line.core_file,
+                   asked.core_file,
                    {guest_linux::GuestSource::Saved, {}, {}, {}, {}},
                    std::move(guest.kernel)};
   }
-  const auto target = TRY(vmm::parse_attach_target(line.arguments.front()));
+  const auto target = TRY(vmm::parse_attach_target(asked.target));
   auto observed = TRY(vmm::look_at(target));
   const pid_t process = observed.machine->host_process();
   const auto ask_host = [process, first = vmm::HostShare::look(process)] {
     return held_back_since(first, process);
   };
-  const auto types = TRY(guest_linux::TypeFile::open_if_named(line.types_file));
+  const auto types = TRY(guest_linux::TypeFile::open_if_named(asked.types_file));
   auto kernel = guest_linux::discover_kernel(*observed.machine, guest_linux::Boot::AnyStage,
                                              types ? &*types : nullptr);
   if (!kernel && types) return tl::unexpected(std::move(kernel).error());
@@ -78,6 +77,22 @@ void look_without_stop_where_storage_hangs(Patient& patient, guest_linux::Kernel
   patient.options.limits.push_back(vmm::not_stopped_because(answers.error().message));
 }
 
+}  // namespace
+
+Result<Examined> examine_machine(const HealthQuestion& asked) {
+  Patient patient = TRY(find_patient(asked));
+  if (asked.found) asked.found();
+  guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
+  if (kernel != nullptr) look_without_stop_where_storage_hangs(patient, *kernel);
+  const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
+  auto health = guest_linux::examine(*patient.machine, kernel, trouble, patient.options);
+  patient.machine->shut_down();  // turns away from one that runs
+  if (!health) return tl::make_unexpected(std::move(health).error());
+  return Examined{std::move(patient.name), std::move(*health)};
+}
+
+namespace {
+
 Result<void> report(const CommandLine& line) {
   const auto began = Clock::now();
   const auto tell_time = [&](std::string_view what) {
@@ -85,29 +100,25 @@ Result<void> report(const CommandLine& line) {
     const std::chrono::duration<double, std::milli> spent = Clock::now() - began;
     say(fmt::format("{} after {:.1f} ms", what, spent.count()));
   };
-  Progress::of_stderr().show(fmt::format(
-      "looking at {}", line.core_file.empty() ? line.arguments.front() : line.core_file));
-  Patient patient = TRY(find_patient(line));
-  tell_time("kernel found");
-  guest_linux::Kernel* kernel = patient.kernel ? patient.kernel->get() : nullptr;
-  if (kernel != nullptr) look_without_stop_where_storage_hangs(patient, *kernel);
-  const std::string trouble = patient.kernel ? std::string() : patient.kernel.error().message;
-  const auto health = TRY(guest_linux::examine(*patient.machine, kernel, trouble, patient.options));
-  patient.machine->shut_down();  // turns away from one that runs
-  Progress::of_stderr().clear();
+  const std::string target = line.arguments.empty() ? std::string() : line.arguments.front();
+  show_progress(fmt::format("looking at {}", line.core_file.empty() ? target : line.core_file));
+  const auto examined = examine_machine(
+      {target, line.core_file, line.types_file, [&] { tell_time("kernel found"); }});
+  show_progress({});
+  TRY(examined);
   tell_time("examined");
   Sink sink(STDOUT_FILENO);
   if (!line.output_file.empty()) sink = TRY(Sink::append_to(line.output_file));
   sink.set_raw_text(line.settings.raw_text);
   if (line.settings.format == OutputFormat::Text) {
-    sink.write(health_text(patient.name, health));
+    sink.write(health_text(examined->name, examined->health));
   } else {
     const int indent = line.settings.format == OutputFormat::Json ? 2 : -1;
     // A terminal gets JSON's own spelling of control characters, not the sink's.
     const bool ascii = sink.escapes();
-    sink.write(
-        health_tree(patient.name, health).dump(indent, ' ', ascii, Tree::error_handler_t::replace) +
-        "\n");
+    sink.write(health_tree(examined->name, examined->health)
+                   .dump(indent, ' ', ascii, Tree::error_handler_t::replace) +
+               "\n");
   }
   if (!sink.flush() && !sink.problem().empty()) {
     return fail(ErrorCode::Io, "cannot write output: " + sink.problem());
