@@ -67,8 +67,9 @@ Result<AttachedMachine> attach_to(const MonitorTarget& target, CardUse card) {
   return attached;
 }
 
-Result<ObservedMachine> look_at_process(pid_t pid) {
-  auto machine = TRY(ObservedProcess::look_at(pid));
+Result<ObservedMachine> look_at_process(
+    pid_t pid, ObservedProcess::Reach reach = ObservedProcess::Reach::All) {
+  auto machine = TRY(ObservedProcess::look_at(pid, reach));
   ObservedMachine observed{nullptr, machine->name(), machine->stopped_by(), {}, {}};
   if (!machine->vcpu_trouble().empty())
     observed.limits.push_back("registers: " + machine->vcpu_trouble());
@@ -145,6 +146,10 @@ std::optional<pid_t> find_process(const AttachTarget& target) {
 
 std::string not_stopped_because(std::string_view why) {
   return fmt::format("one moment for all: the guest was not stopped for this, because {}", why);
+}
+
+Result<ObservedMachine> look_at_memory(pid_t process) {
+  return look_at_process(process, ObservedProcess::Reach::Memory);
 }
 
 Result<ObservedMachine> look_at(const AttachTarget& target) {

@@ -53,5 +53,8 @@ std::string not_stopped_because(std::string_view why);
 /// As attach(), but only to read. It works while another ringside or the owner's debugger is
 /// attached. If a monitor's socket has another client, it uses only the memory of the process.
 Result<ObservedMachine> look_at(const AttachTarget& target);
+/// The memory of the machine that a process runs, without registers. Anybody may attach to it
+/// meanwhile, this program as well.
+Result<ObservedMachine> look_at_memory(pid_t process);
 
 }  // namespace ringside::vmm

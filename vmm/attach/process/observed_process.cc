@@ -1,6 +1,7 @@
 #include "vmm/attach/process/observed_process.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <utility>
 
@@ -26,12 +27,13 @@ Result<void> check_process(const HostProcess& process, const VmmProgram& program
 
 }  // namespace
 
-Result<std::unique_ptr<ObservedProcess>> ObservedProcess::look_at(pid_t pid) {
+Result<std::unique_ptr<ObservedProcess>> ObservedProcess::look_at(pid_t pid, Reach reach) {
   const HostProcess process(pid);
   UniqueFd pidfd = open_pidfd(pid);
   const VmmProgram program = describe_program(process);
   TRY(check_process(process, program));
-  auto lock = AttachLock::take(pid);
+  Result<AttachLock> lock = fail(ErrorCode::Limit, "only its memory is looked at");
+  if (reach == Reach::All) lock = AttachLock::take(pid);
   if (!lock && lock.error().code != ErrorCode::Limit) return tl::make_unexpected(lock.error());
   RamBacking ram = TRY(RamBacking::open(process, RamBacking::Access::Read));
   std::unique_ptr<ObservedProcess> machine(
@@ -84,6 +86,11 @@ void ObservedProcess::find_vcpus(const HostProcess& process) {
   } else {
     vcpu_trouble_ = std::move(found).error().message;
   }
+}
+
+MachineState ObservedProcess::state() const {
+  pollfd end{process_.get(), POLLIN, 0};
+  return ::poll(&end, 1, 0) == 1 ? MachineState::Died : MachineState::Running;
 }
 
 Result<Registers> ObservedProcess::registers(unsigned vcpu) {

@@ -6,6 +6,7 @@
 // Threads: every function may be called from any thread. Fire context: memory() yes, the rest no.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +28,9 @@ class ObservedProcess final : public Machine,
  public:
   /// Errors: NotFound, no such process; Io, which permission is missing; Unsupported, a process
   /// that runs no guest, or one of which neither memory nor registers tell anything.
-  static Result<std::unique_ptr<ObservedProcess>> look_at(pid_t pid);
+  /// With Reach::Memory no registers are wanted, so others may attach to it while this looks.
+  enum class Reach : std::uint8_t { All, Memory };
+  static Result<std::unique_ptr<ObservedProcess>> look_at(pid_t pid, Reach reach = Reach::All);
 
   std::string_view kind() const override { return kind_; }
   GuestMemory& memory() override { return memory_; }
@@ -59,7 +62,7 @@ class ObservedProcess final : public Machine,
   Result<void> resume() override { return {}; }
   Result<Registers> registers(unsigned vcpu) override;
   Result<void> write(std::span<const CodeWrite> writes) override;
-  MachineState state() const override { return MachineState::Running; }
+  MachineState state() const override;
   int event_fd() const override { return -1; }
   std::string console_tail() const override { return {}; }
 
