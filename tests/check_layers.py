@@ -42,6 +42,8 @@ LAYERS = {
     "providers/trap_points": ("vmm", "vmm/linux", "disasm"),
     "cli": ("providers", "vmm", "vmm/kernel_file", "vmm/linux", "vmm/linux/health", "vmm/linux/listing",
             "vmm/saved", "dif", "dif/d", *LAUNCHERS, *ATTACHERS),
+    "library": ("cli", "providers", "vmm", "vmm/linux", "vmm/linux/health", "dif", *ATTACHERS),
+    "bindings": ("library",),
 }
 
 # System headers that only these folders may know. A header that includes one is private to them.

@@ -53,7 +53,7 @@ VM = (
     *some("test_defined.debian_6_12_cpus_1", "a_library", "files"),
     *some("test_locks.debian_6_12_cpus_1", "locks_that_are_waited"), *some("test_functions.FormsOfFunctions", "both"),
     *some("test_statistics.Statistics", "the_figures", "traps"), *some("test_why.Why", "busy", "a_panic"),
-    "test_look.debian_6_12_cpus_1",
+    "test_look.debian_6_12_cpus_1", *some("test_library.C", "records_by_polling"),
     *some("test_saved_programs.SavedPrograms", "one"), *some("test_pictures.Pictures", "pictures"),
     *some("test_lifecycle.Ends", "interrupt", "kill_takes", "a_kept_guest_survives"), "test_lifecycle.Errors",
     *some("test_machines.OneOfSeveral", "one_dies"), "test_hostile_guest.Shrunk", *some("test_peers.Peers", "connections"),
@@ -77,7 +77,7 @@ VM_BESIDE = (
     "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions", "test_sdt.Refusals",
     *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"), "test_members.Older",
     "test_examples.Examples.test_debian_6_12", "test_pid", "test_usdt", "test_host_files", "test_pages",
-    "test_user_examples", "test_user_types", "test_plockstat")
+    "test_user_examples", "test_user_types", "test_plockstat", "test_library")
 
 
 def vm_lists(options):

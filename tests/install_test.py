@@ -16,11 +16,16 @@ import perfetto_trace
 
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-EXPECTED = ("bin/ringside", "share/ringside/lib/procfs.d", "share/man/man1/ringside.1",
+EXPECTED = ("bin/ringside", "include/ringside.h", "share/ringside/lib/procfs.d", "share/man/man1/ringside.1",
             "share/man/man7/ringside-d.7", "share/bash-completion/completions/ringside",
             "share/zsh/site-functions/_ringside",
             *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()),
             *(f"share/doc/ringside/{path.name}" for path in (ROOT / "docs").iterdir() if path.is_file()))
+
+
+# Their folders depend on the host's Debian and Python.
+LIBRARY = ("libringside.so", "libringside.so.0", "libringside.so.0.1.0", "pkgconfig/ringside.pc")
+PACKAGE = ("__init__.py", "__init__.pyi", "py.typed")
 
 
 VMS = """NAME  PID  VMM   ACCEL  STATE    VCPUS  MEMORY  KERNEL  OURS  ATTACH
@@ -47,12 +52,44 @@ class Installing(unittest.TestCase):
                  for path in self.prefix.rglob("*") if path.is_file()}
 
         self.assertLessEqual(set(EXPECTED), there)
-        self.assertEqual({path for path in there if not path.startswith("share/ringside/lib/")},
+        self.assertEqual({path for path in there if not path.startswith(("share/ringside/lib/", "lib/"))},
                          {path for path in EXPECTED if not path.startswith("share/ringside/lib/")})
+        in_lib = {re.sub("^lib/(x86_64-linux-gnu/)?", "", path) for path in there if path.startswith("lib/")}
+        package = {path.rpartition("/")[2] for path in in_lib if "/ringside/" in path}
+        self.assertEqual({path for path in in_lib if "/ringside/" not in path}, set(LIBRARY))
+        if package:  # where pybind11 is
+            self.assertEqual({name for name in package if not name.startswith("_ringside.")}, set(PACKAGE))
         sources = ROOT / "dif/d/library"
         # regs.d is made from the architecture's table of registers.
         self.assertEqual({path.name for path in (self.prefix / "share/ringside/lib").iterdir()},
                          {path.name for path in sources.glob("*.d")} | {"regs.d"})
+
+    def test_a_program_is_made_with_the_library_by_pkg_config(self):
+        found = next(self.prefix.rglob("ringside.pc")).parent
+        env = {**os.environ, "PKG_CONFIG_PATH": str(found), "PKG_CONFIG_SYSROOT_DIR": self.folder.name,
+               "LD_LIBRARY_PATH": str(found.parent)}
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "ringside"], env=env, text=True,
+                               check=True, capture_output=True).stdout.split()
+        source = """#include <ringside.h>
+                    #include <stdio.h>
+                    int main(void) { return puts(ringside_version()) < 0; }"""
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "program")
+            subprocess.run(["cc", "-xc", "-", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o",
+                            program, *flags], input=source, text=True, check=True)
+            said = subprocess.run([program], env=env, text=True, check=True, capture_output=True).stdout
+
+        self.assertEqual(said, "0.1.0\n")
+
+    def test_the_library_shows_its_versioned_functions_alone(self):
+        library = next(self.prefix.rglob("libringside.so.0.1.0"))
+        said = subprocess.run(["nm", "-D", "--defined-only", library], text=True, check=True,
+                              capture_output=True).stdout
+        shown = {line.split()[2] for line in said.splitlines()} - {"RINGSIDE_0"}
+        header = (ROOT / "library/ringside.h").read_text()
+        declared = set(re.findall(r"RINGSIDE_API [^;(]*?\b(ringside_\w+)\(", header))
+
+        self.assertEqual(shown, {f"{name}@@RINGSIDE_0" for name in declared})
 
     def test_the_installed_command_finds_its_libraries(self):
         done = subprocess.run(
