@@ -53,7 +53,7 @@ VM = (
     *some("test_defined.debian_6_12_cpus_1", "a_library", "files"),
     *some("test_locks.debian_6_12_cpus_1", "locks_that_are_waited"), *some("test_functions.FormsOfFunctions", "both"),
     *some("test_statistics.Statistics", "the_figures", "traps"), *some("test_why.Why", "busy", "a_panic"),
-    "test_look.debian_6_12_cpus_1", *some("test_library.C", "records_by_polling"),
+    "test_look.debian_6_12_cpus_1", *some("test_library.C", "records_by_polling"), *some("test_library.Python", "ctrl", "records"),
     *some("test_saved_programs.SavedPrograms", "one"), *some("test_pictures.Pictures", "pictures"),
     *some("test_lifecycle.Ends", "interrupt", "kill_takes", "a_kept_guest_survives"), "test_lifecycle.Errors",
     *some("test_machines.OneOfSeveral", "one_dies"), "test_hostile_guest.Shrunk", *some("test_peers.Peers", "connections"),
