@@ -8,9 +8,11 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import guest
@@ -302,6 +304,7 @@ class MachineThatEnds(unittest.TestCase):
     def test_a_machine_that_ends_is_told(self):
         with Machine() as machine, python("""
 import sys
+import tempfile
 import ringside
 vm = ringside.attach(sys.argv[1])
 task = vm.kernel["init_task"]
@@ -325,3 +328,30 @@ for use in (lambda: task.comm, lambda: vm.ps(), lambda: vm.trace("BEGIN")):
         self.assertEqual(lines[0], "machine ended False True True")
         self.assertEqual(lines[1:3], ["MachineGoneError"] * 2)
         self.assertTrue(lines[3].endswith("Error"))
+
+
+class OtherLanguages(OnGuest):
+    """The wrappers' own tests, which want a guest."""
+
+    def check(self, compiler, words, folder):
+        """Runs them, against the library in the build folder."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is missing")
+        with tempfile.TemporaryDirectory(prefix="ringside-bindings-") as made:
+            env = {**os.environ, "RINGSIDE_TARGET": self.target, "LD_LIBRARY_PATH": str(EXAMPLE.parent),
+                   "PKG_CONFIG_PATH": str(BUILD / "meson-uninstalled"), "CARGO_TARGET_DIR": made,
+                   "GOCACHE": made, "GOFLAGS": "-mod=mod"}
+            done = subprocess.run(words, cwd=guest.ROOT / "bindings" / folder, env=env, text=True,
+                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.check_left_alone()
+        return done.stdout
+
+    def test_rust(self):
+        said = self.check("cargo", ["cargo", "test", "--offline", "--", "--test-threads=1"], "rust")
+        self.assertIn("2 passed", said)
+
+    def test_go(self):
+        said = self.check("go", ["go", "test", "-v", "./..."], "go")
+        self.assertIn("--- PASS: TestRecordsAndAggregationsAreExact", said)
+        self.assertNotIn("SKIP", said)
