@@ -150,6 +150,82 @@ TEST_F(Stacks, TheUsersFramePointersAreFollowedUpwardsOnly) {
   EXPECT_EQ(value(ContextVariable::Ustackdepth), 3u);
 }
 
+/// At a moment that is over, of which the record has what a clause with ustack() needs.
+class Recorded : public Stacks {
+ protected:
+  Recorded() {
+    for (const std::uint64_t at : {kTask + kTaskMm, kTask + kTaskStack}) copy(kKernelBase + at, 1);
+    enter_from(0x401000, 0x33, kPointer, kPointer + 0x20);
+    copy(kKernelBase + kSaved, 21);
+    put_frame(0x20, 0x60, 0x402000);
+    put_frame(0x60, 0xa0, 0x403000);
+  }
+  void put_frame(std::uint64_t at, std::uint64_t next, std::uint64_t return_address) {
+    memory_.put64(kUserStack + at, kPointer + next);
+    memory_.put64(kUserStack + at + 8, return_address);
+  }
+  /// Into the record, as it is now.
+  void copy(std::uint64_t at, std::uint16_t words) {
+    const std::uint64_t physical = at - (at >= kKernelBase ? kKernelBase : kUserBase);
+    list_.add({.words = words, .offset = static_cast<std::int32_t>(physical)});
+    const auto append = [this](std::uint64_t word) {
+      const auto bytes = std::as_bytes(std::span(&word, 1));
+      runs_.insert(runs_.end(), bytes.begin(), bytes.end());
+    };
+    append(at);
+    append(at + 8 * words);
+    std::vector<std::uint64_t> copied(words);
+    ASSERT_TRUE(
+        memory_.memory().read(GuestPhys(physical), std::as_writable_bytes(std::span(copied))));
+    for (const std::uint64_t word : copied) append(word);
+  }
+  void replay() {
+    trap_.registers = registers_;
+    trap_.task = vmm::TrappedTask{GuestVirt(kKernelBase + kTask), {}, {}};
+    trap_.list = &list_;
+    trap_.runs = runs_;
+    context_.replay(trap_, 1);
+    context_.select(Binding());
+  }
+
+  static constexpr std::uint64_t kPointer = kUserBase + kUserStack;
+  vmm::FetchList list_;
+  std::vector<std::byte> runs_;
+  vmm::Trap trap_;
+};
+
+TEST_F(Recorded, TheUsersRegistersAndStackAreTheRecords) {
+  copy(kPointer, 0xb0 / 8);
+  put_frame(0x20, 0x40, 0x409000);  // it has gone on
+  enter_from(0x409000, 0x33, kPointer, kPointer);
+  replay();
+  const auto user = context_.user_registers();
+  ASSERT_TRUE(user);
+  EXPECT_EQ(user->rip, 0x401000u);
+  EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{0x401000, 0x402000, 0x403000}));
+  EXPECT_EQ(value(ContextVariable::Ucaller), 0x402000u);
+  EXPECT_EQ(value(ContextVariable::Ustackdepth), 3u);
+}
+
+TEST_F(Recorded, AStackThatGoesOnWhereTheRecordEndsIsAFault) {
+  copy(kPointer, 0x60 / 8);
+  replay();
+  std::array<std::uint64_t, 8> frames{};
+  const auto found = context_.user_stack(frames);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, FaultKind::BadStack);
+  EXPECT_EQ(found.error().address, kPointer + 0x60);
+  EXPECT_EQ(context_.variable(ContextVariable::Ustackdepth).error().kind, FaultKind::BadStack);
+  EXPECT_EQ(value(ContextVariable::Ucaller), 0x402000u) << "two frames are there";
+}
+
+TEST_F(Recorded, AStackEndsWhereTheProcessHasNothing) {
+  memory_.put64(kUserStack + 0x60, kUserBase + (std::uint64_t{1} << 30));
+  copy(kPointer, 0xb0 / 8);
+  replay();
+  EXPECT_EQ(stack(true), (std::vector<std::uint64_t>{0x401000, 0x402000, 0x403000}));
+}
+
 TEST_F(Stacks, AProcessIsItsOwnProgenyAndItsParents) {
   memory_.put64(kParent + 24, kKernelBase + kParent);
   begin(kFunctionEntryArguments);
