@@ -52,6 +52,18 @@ std::optional<Translation> translate_writable(const GuestMemory& memory, const P
   return arch::translation(found, at);
 }
 
+std::optional<Translation> translate_mapped(const GuestMemory& memory, const PageTable& table,
+                                            GuestVirt at) {
+  auto found = find(memory, table, at, 1);
+  if (!found) {  // a large page without access looks like a table that is not there
+    found = find(memory, table, at, 2);
+    if (found && (found->value & arch::pte::kLarge) == 0) return std::nullopt;
+  }
+  if (!found) return std::nullopt;
+  found->value = arch::with_access(found->value) & ~table.encryption_mask;
+  return arch::translation(found, at);
+}
+
 std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,
                                        GuestVirt at, unsigned level) {
   if (level < 1 || level > table.levels) return std::nullopt;

@@ -26,6 +26,9 @@ std::optional<Translation> translate(const GuestMemory& memory, const PageTable&
 /// The same, if a user program may write data there (arch::is_users_data). Otherwise empty.
 std::optional<Translation> translate_writable(const GuestMemory& memory, const PageTable& table,
                                               GuestVirt at);
+/// The same, also for a page of Linux that nobody may access for now (arch::with_access).
+std::optional<Translation> translate_mapped(const GuestMemory& memory, const PageTable& table,
+                                            GuestVirt at);
 /// Where the entry of `level` (1 = PTE, 2 = PMD, 3 = PUD...) for `at` lies, if the tables above it
 /// exist and are not large pages.
 std::optional<GuestPhys> entry_address(const GuestMemory& memory, const PageTable& table,

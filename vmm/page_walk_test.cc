@@ -87,6 +87,26 @@ TEST(PageWalk, FindsNothingWhereAnEntryOfAnyLevelIsAbsent) {
   }
 }
 
+TEST(PageWalk, FindsPagesThatLinuxKeepsFromAllWhenItIsAskedTo) {
+  constexpr std::uint64_t kGlobal = 0x100, kAddress = 0x000f'ffff'ffff'f000;
+  Guest guest;
+  guest.set(kKernel, 1, (0x5000 ^ kAddress) | kGlobal);
+  guest.set(0x40'0000, 2, (0x20'0000 ^ kAddress) | kLarge | kGlobal);
+  guest.set(0x80'0000, 1, 0x1234'5000);  // swapped out
+  guest.set(0x80'1000, 1, 0x6000 | kPresent | kGlobal);
+  const auto mapped = [&guest](std::uint64_t at) {
+    const auto found = translate_mapped(guest.memory(), guest.table(), GuestVirt(at));
+    return found ? found->address.raw() : 0;
+  };
+  EXPECT_EQ(mapped(kKernel + 0x123), 0x5123u);
+  EXPECT_EQ(mapped(0x40'0000 + 0x12345), 0x212345u);
+  EXPECT_EQ(mapped(0x80'0000), 0u);
+  EXPECT_EQ(mapped(0x80'1000), 0x6000u);
+  EXPECT_EQ(mapped(0xc0'0000), 0u) << "no table is there";
+  EXPECT_FALSE(guest.walk(kKernel));
+  EXPECT_FALSE(guest.walk(0x40'0000));
+}
+
 TEST(PageWalk, RefusesNonCanonicalAddresses) {
   Guest four(4), five(5);
   four.set(kKernel, 1, 0x5000 | kPresent);

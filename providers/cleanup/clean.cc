@@ -243,17 +243,21 @@ Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
   return others + TRY(breakpoints.restore(Which::All));
 }
 
-/// Restores the text of processes; how many breakpoints there were. A displaced instruction that
-/// somebody is inside of stays: it needs no stub.
-Result<std::size_t> restore_processes(vmm::Machine& machine, guest_linux::Kernel& kernel,
-                                      const ShimRemains& remains) {
+struct LeftInProcesses {
+  std::size_t breakpoints = 0;
+  bool keeps_slots = false;  // somebody is inside of one
+};
+
+/// Restores the text of processes.
+Result<LeftInProcesses> restore_processes(vmm::Machine& machine, guest_linux::Kernel& kernel,
+                                          const ShimRemains& remains) {
   UserPointTable table(machine, nullptr, kernel);
   const auto left = remains.user_points(machine.memory());
-  if (left.empty()) return std::size_t{0};
+  if (left.empty()) return LeftInProcesses();
   table.take_over(left);
   const std::size_t armed = table.armed();
-  TRY(table.take_out());
-  return armed;
+  const bool is_out = TRY(table.take_out(remains.place()));
+  return LeftInProcesses{armed, !is_out};
 }
 
 /// For remains that nobody can be in.
@@ -295,8 +299,9 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   if (remains->is_out_of_reach()) return take_away(machine, *remains);
   // Without it the text is restored all the same, and the stub stays.
   auto stack_check = guest_linux::StackCheck::prepare(kernel);
-  const std::size_t of_processes = TRY(restore_processes(machine, kernel, *remains));
-  const std::size_t restored = of_processes + TRY(restore(machine, kernel, *remains, stack_check));
+  const auto of_processes = TRY(restore_processes(machine, kernel, *remains));
+  const std::size_t restored =
+      of_processes.breakpoints + TRY(restore(machine, kernel, *remains, stack_check));
   const std::uint64_t pages = remains->extent().size / arch::kPageSize;
   const auto remove = [&remains](vmm::PausedMachine& paused) { return remains->remove(paused); };
   const auto removed = stack_check ? remove_when_empty(machine, kernel, *stack_check,
@@ -316,8 +321,12 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   }
   return fmt::format(
       "process {} has traced this guest and did not end well: {} breakpoints and {} "
-      "pages of it were taken out",
-      remains->owner().pid, restored, pages);
+      "pages of it were taken out{}",
+      remains->owner().pid, restored, pages,
+      of_processes.keeps_slots
+          ? "; a process may go on in a displaced instruction, so it stays in its file's page in "
+            "memory: bytes between two functions, which nothing else runs"
+          : "");
 }
 
 }  // namespace ringside::providers

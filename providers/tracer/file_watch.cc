@@ -206,7 +206,6 @@ void FileWatch::on_trap(const vmm::Trap& trap) {
   for (unsigned n = 0; n < kTries; ++n) {
     if (!users_.stands_in(touched->inode, touched->begin, touched->end)) return;
     if (n > 0) std::this_thread::sleep_for(kWait);
-    users_.look_ahead();
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) return;
     (void)users_.step_aside(*paused, touched->inode, touched->begin, touched->end, touched->away);

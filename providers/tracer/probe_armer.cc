@@ -87,7 +87,19 @@ Result<vmm::PausedMachine> ProbeArmer::pause_while_text_is_quiet(WaitFor wait) {
               "the guest's kernel never stops changing its own code: no probe can be placed");
 }
 
+/// Some time before the int3s that lead there.
+Result<void> ProbeArmer::write_user_slots() {
+  if (users_.size() == 0) return {};
+  {
+    auto paused = TRY(vmm::PausedMachine::pause(machine_));
+    TRY(users_.write_slots(paused));
+  }
+  std::this_thread::sleep_for(kQuietWait);
+  return {};
+}
+
 Result<void> ProbeArmer::arm() {
+  TRY(write_user_slots());
   return vmm::in_whole_pause([this] { return pause_while_text_is_quiet(); },
                              [this](vmm::PausedMachine& paused) { return arm_all(paused); });
 }
@@ -105,7 +117,8 @@ Result<void> ProbeArmer::disarm(vmm::PausedMachine& machine, Restore what) {
 
 Result<void> ProbeArmer::arm_added(TrapDispatcher& dispatcher, WaitFor wait) {
   if (bound_.added.empty()) return {};
-  auto paused = pause_while_text_is_quiet(wait);
+  const auto written = write_user_slots();
+  auto paused = written ? pause_while_text_is_quiet(wait) : tl::make_unexpected(written.error());
   auto armed = paused ? arm_all(*paused) : tl::make_unexpected(paused.error());
   if (armed) {
     dispatcher.publish(std::exchange(bound_, {}));
@@ -160,7 +173,6 @@ Result<void> ProbeArmer::disarm() {
 
 /// The traps that were under way then; none where the machine is gone, and the int3s with it.
 Result<vmm::TrapsUnderWay> ProbeArmer::try_restore(Restore what) {
-  users_.look_ahead();
   auto paused = vmm::PausedMachine::pause(machine_);
   if (paused) {
     TRY(disarm(*paused, what));

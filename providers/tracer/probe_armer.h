@@ -70,6 +70,7 @@ class ProbeArmer final : public ProbePoints {
   Result<vmm::PausedMachine> pause_while_text_is_quiet(WaitFor wait = WaitFor::QuietText);
   Result<vmm::TrapsUnderWay> try_restore(Restore what);
   Result<vmm::TrapsUnderWay> restore(Restore what);
+  Result<void> write_user_slots();
   Result<void> arm_all(vmm::PausedMachine& machine);
   Result<void> disarm(vmm::PausedMachine& machine, Restore what);
   void release(GuestVirt place);

@@ -806,7 +806,7 @@ void RunningKernelTracer::tend_files() {
 
 void RunningKernelTracer::end_user_slots() {
   if (users_.size() == 0) return;
-  const auto is_out = users_.take_out();
+  const auto is_out = users_.take_out(shim_.installed()->place());
   if (is_out && *is_out) return;
   if (!is_out && is_out.error().code != ErrorCode::MachineGone) notice(is_out.error().message);
   if (!is_out) return;

@@ -378,8 +378,8 @@ Result<void> UserPointTable::arrive(vmm::PausedMachine& machine, GuestVirt inode
   return write_ready(machine, ready_places(inode, pages));
 }
 
-Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
-  const std::lock_guard lock(lock_);
+/// The stub knows them from now on.
+Result<void> UserPointTable::link() {
   std::vector<GuestVirt> unlinked;
   for (auto& [inode, file] : files_) {
     for (auto& [offset, point] : file.points) {
@@ -387,7 +387,26 @@ Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
       unlinked.push_back(point.name);
     }
   }
-  if (!unlinked.empty()) TRY(shim_->enable_user_points(unlinked));
+  return unlinked.empty() ? Result<void>() : shim_->enable_user_points(unlinked);
+}
+
+Result<void> UserPointTable::write_slots(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  TRY(link());
+  std::vector<Place> places = ready_places(guest_.reader());
+  for (const Place& place : places) place.point->is_written = true;
+  for (const Place& copy : copies_where([](const Point& each) { return each.is_written; })) {
+    if (has_text(copy)) places.push_back(copy);
+  }
+  std::vector<vmm::CodeWrite> slots;
+  for (const auto& [point, frame] : places)
+    append(slots, frame.wrapping_add(point->slot), point->code);
+  return write_in_order(machine, slots);
+}
+
+Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  TRY(link());
   TRY(write_ready(machine));
   TRY(write_copies(machine));
   return raise_semaphores(machine);
@@ -450,19 +469,29 @@ Result<void> UserPointTable::write_ready(vmm::PausedMachine& machine,
   return write(machine, ready);
 }
 
-/// Where a process has a page for itself, with the same text.
-Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
+/// The places of some points, also in the pages that processes have for themselves.
+std::vector<UserPointTable::Place> UserPointTable::copies_where(
+    const std::function<bool(const Point&)>& is_meant) {
   std::vector<Place> copies;
   for (auto& [inode, file] : files_) {
     std::vector<Point*> points;
     for (auto& [offset, point] : file.points) {
-      if (point.is_armed) points.push_back(&point);
+      if (is_meant(point)) points.push_back(&point);
     }
     if (points.empty()) continue;
-    for (const Place& place : places_of(inode, points, Copies::Too)) {
-      if (has_text(place)) copies.push_back(place);
-    }
+    const auto places = places_of(inode, points, Copies::Too);
+    copies.insert(copies.end(), places.begin(), places.end());
   }
+  return copies;
+}
+
+/// Where a process has a page for itself, with the same text.
+Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
+  std::vector<Place> copies = copies_where([](const Point& each) { return each.is_armed; });
+  std::erase_if(copies, [this](const Place& copy) {
+    const bool is_whole = stand(copy.frame, copy.point->in_page(), copy.point->site.instruction);
+    return !has_text(copy) && !(is_whole && has_slot(copy));
+  });
   return write(machine, copies);
 }
 
@@ -574,7 +603,7 @@ void UserPointTable::look_ahead() {
 
 /// With all, whatever is thought to stand: a page may have been away, or on its way to another
 /// frame, when it was looked for before.
-Result<bool> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
+Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
   const std::lock_guard lock(lock_);
   if (which == Which::All) keeps_out_ = true;  // tend() may come once more
   for (auto& [inode, file] : files_) {
@@ -585,18 +614,40 @@ Result<bool> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
     }
     if (!points.empty()) TRY(restore(machine, inode, points, Copies::Too));
   }
-  TRY(semaphores_.lower(machine, bytes_finder(), which));
-  return restore_slots(machine, Copies::Too);
+  return semaphores_.lower(machine, bytes_finder(), which);
+}
+
+/// Until no vCPU waits in the stub: it may have made a copy of a page that no process has mapped
+/// yet. With nobody who answers, it goes on by itself.
+Result<void> UserPointTable::await_stub(const vmm::ShimPlace& stub) {
+  for (unsigned n = 0; n < kTakeOutTries; ++n) {
+    bool is_inside = false;
+    {
+      auto paused = TRY(vmm::PausedMachine::pause(machine_));
+      for (unsigned vcpu = 0; vcpu < paused.vcpu_count(); ++vcpu) {
+        is_inside |= GuestVirt(TRY(paused.registers(vcpu)).rip).is_in(stub.base, stub.bytes);
+      }
+    }
+    if (!is_inside) return {};
+    std::this_thread::sleep_for(kTakeOutWait);
+  }
+  return {};
 }
 
 /// An error may be gone the next time, as where the guest's owner has let it run meanwhile.
-Result<bool> UserPointTable::take_out() {
+Result<bool> UserPointTable::take_out(const vmm::ShimPlace& stub) {
+  {
+    auto paused = TRY(vmm::PausedMachine::pause(machine_));
+    (void)disarm(paused, Which::All);
+  }
   Result<bool> is_out = false;
   for (unsigned n = 0; n < kTakeOutTries; ++n) {
-    if (n > 0) std::this_thread::sleep_for(kTakeOutWait);
+    std::this_thread::sleep_for(kTakeOutWait);
+    if (n == 0) TRY(await_stub(stub));
     look_ahead();
     auto paused = TRY(vmm::PausedMachine::pause(machine_));
-    is_out = disarm(paused, Which::All);
+    const auto done = disarm(paused, Which::All);
+    is_out = done ? Result<bool>(take_out_slots(paused)) : tl::make_unexpected(done.error());
     if (n > 0 && is_out && *is_out) break;
   }
   const std::lock_guard lock(lock_);
@@ -605,6 +656,11 @@ Result<bool> UserPointTable::take_out() {
     for (const auto& [name, place] : names_) shim_->forget_user_point(name);
   }
   return is_out;
+}
+
+bool UserPointTable::take_out_slots(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  return restore_slots(machine, Copies::Too);
 }
 
 void UserPointTable::keep_out() {

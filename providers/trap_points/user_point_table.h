@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -109,18 +110,21 @@ class UserPointTable {
   void release(GuestVirt name);
   bool owns(GuestVirt name) const;
 
-  /// Writes the int3 of each trap point that has users and whose page is in memory.
+  /// Writes the displaced instruction of each trap point that has users and whose page is in
+  /// memory. In a pause before that of arm(): a page that a process copies meanwhile, as far as it
+  /// was copied, must not have an int3 without it.
+  Result<void> write_slots(vmm::PausedMachine& machine);
+  /// Writes their int3s.
   Result<void> arm(vmm::PausedMachine& machine);
-  /// While the guest runs, shortly before a pause in which disarm() is called, which it shortens.
-  void look_ahead();
   using Which = UserSemaphores::Which;
   /// Restores the bytes of those that have no users, or of all, in each copy of their pages. Their
-  /// displaced instructions stay where somebody is inside of them; false where one is. With all,
-  /// nothing is written into files from now on.
-  Result<bool> disarm(vmm::PausedMachine& machine, Which which);
-  /// The same with all, in pauses of its own, for up to 2 s until nobody is inside. Some time has
-  /// passed between two of them: a page may just have been on its way to another frame.
-  Result<bool> take_out();
+  /// displaced instructions stay. With all, nothing is written into files from now on.
+  Result<void> disarm(vmm::PausedMachine& machine, Which which);
+  /// The same with all, and takes out the displaced instructions that nobody is inside of, in
+  /// pauses of its own, for up to 2 s until nobody is; false where somebody still is. The guest
+  /// goes on between two of them: a page may just have been copied, or on its way to another frame.
+  /// `stub`: where vCPUs may wait.
+  Result<bool> take_out(const vmm::ShimPlace& stub);
   /// Whether anything of ours stands in processes.
   bool any_armed() const { return armed() != 0; }
   std::size_t size() const;
@@ -165,6 +169,10 @@ class UserPointTable {
   std::optional<guest_linux::FilePiece> piece_at(GuestVirt inode, std::uint64_t offset);
   Result<UserPoint*> find_point(GuestVirt inode, std::uint64_t offset);
   Result<void> begin();
+  Result<void> link();
+  Result<void> await_stub(const vmm::ShimPlace& stub);
+  void look_ahead();
+  bool take_out_slots(vmm::PausedMachine& machine);
   /// A trap point in one of the pages that have it.
   struct Place {
     Point* point = nullptr;
@@ -193,6 +201,7 @@ class UserPointTable {
   Result<void> raise_semaphores(vmm::PausedMachine& machine);
   std::vector<Place> places_of(GuestVirt inode, std::span<Point* const> points,
                                Copies copies) const;
+  std::vector<Place> copies_where(const std::function<bool(const Point&)>& is_meant);
   Result<void> write_copies(vmm::PausedMachine& machine);
   Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, std::span<Point* const> points,
                        Copies copies);

@@ -79,14 +79,26 @@ Result<void> UserSemaphores::lower(vmm::PausedMachine& machine, const Find& find
   std::vector<Key> everywhere, in_copies;
   for (const auto& [key, semaphore] : all_) {
     const bool is_meant = which == Which::All || semaphore.users == 0;
-    if (!is_meant || !semaphore.is_raised) continue;
+    const bool is_late = which == Which::All && !semaphore.lowered.empty();
+    if (!is_meant || !(semaphore.is_raised || is_late)) continue;
     (semaphore.is_in_file ? everywhere : in_copies).push_back(key);
   }
-  TRY(move(machine, find(ranges_of(everywhere), Copies::Too), Step::Down));
-  TRY(move(machine, copies_of(find, in_copies), Step::Down));
+  TRY(lower(machine, find(ranges_of(everywhere), Copies::Too), everywhere, which));
+  TRY(lower(machine, copies_of(find, in_copies), in_copies, which));
   for (const auto* keys : {&everywhere, &in_copies}) {
     for (const Key& key : *keys) all_[key].is_raised = all_[key].is_in_file = false;
   }
+  return {};
+}
+
+/// Each place once: what stands there afterwards is somebody else's.
+Result<void> UserSemaphores::lower(vmm::PausedMachine& machine, Places places,
+                                   std::span<const Key> keys, Which which) {
+  std::erase_if(places,
+                [&](const auto& each) { return all_[keys[each.range]].lowered.contains(each.at); });
+  TRY(move(machine, places, Step::Down));
+  if (which != Which::All) return {};
+  for (const auto& place : places) all_[keys[place.range]].lowered.insert(place.at);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -44,7 +45,8 @@ class UserSemaphores {
   /// file's cache may be changed now. If not, the next call tries again.
   using MayWrite = std::function<bool(GuestVirt inode, std::uint64_t offset)>;
   Result<void> raise(vmm::PausedMachine& machine, const Find& find, const MayWrite& may_write);
-  /// Lowers those without users, or all.
+  /// Lowers those without users, or all. With all, the next calls lower those in copies that
+  /// processes have made just then.
   enum class Which : std::uint8_t { Unused, All };
   Result<void> lower(vmm::PausedMachine& machine, const Find& find, Which which);
   /// Lowers those in these bytes of the file, in the page that the kernel has of it; returns how
@@ -64,14 +66,17 @@ class UserSemaphores {
  private:
   struct Semaphore {
     unsigned users = 0;
-    bool is_raised = false;   // in processes
-    bool is_in_file = false;  // in the page that the kernel has of the file
+    bool is_raised = false;         // in processes
+    bool is_in_file = false;        // in the page that the kernel has of the file
+    std::set<GuestPhys> lowered{};  // where it has been lowered for good
   };
   using Key = std::pair<GuestVirt, std::uint64_t>;  // inode and offset
 
   static std::vector<guest_linux::FileRange> ranges_of(std::span<const Key> keys);
   enum class Step : std::uint8_t { Up, UpFromZero, Down };
   static Result<void> move(vmm::PausedMachine& machine, const Places& places, Step step);
+  Result<void> lower(vmm::PausedMachine& machine, Places places, std::span<const Key> keys,
+                     Which which);
   /// Of processes' own copies alone.
   static Places copies_of(const Find& find, std::span<const Key> keys);
 

@@ -81,6 +81,20 @@ TEST_F(Semaphores, ACopyThatWasMadeMeanwhileIsLowered) {
   EXPECT_EQ(at(kCached), 0u) << "once";
 }
 
+TEST_F(Semaphores, ACopyThatIsMadeWhileTheyAreLoweredIsLoweredTheNextTime) {
+  semaphores_.add_user(kFile, kAt);
+  raise();
+  lower(UserSemaphores::Which::All);
+  copies_.push_back(kLater);
+  put(kLater, 1);  // its page had been copied, and now it is mapped
+  put(kCopy, 1);   // by somebody else
+  put(kCached, 1);
+  lower(UserSemaphores::Which::All);
+  EXPECT_EQ(at(kLater), 0u);
+  EXPECT_EQ(at(kCopy), 1u);
+  EXPECT_EQ(at(kCached), 1u);
+}
+
 TEST_F(Semaphores, OneThatIsZeroStaysSo) {
   semaphores_.add_user(kFile, kAt);
   raise();

@@ -64,6 +64,13 @@ inline Registers unsave(const SavedRegisters& words) {
   return r;
 }
 
+/// A signal frame has the registers of the code that it has interrupted. These of its words are
+/// side by side (struct sigcontext_64 in arch/x86/include/uapi/asm/sigcontext.h, since 4.6): the
+/// stack pointer, the next instruction, flags, and the segments, which are the same for all 64-bit
+/// code.
+inline constexpr std::uint64_t kSignalSegments = 0x002b'0000'0000'0033;
+inline constexpr std::size_t kSignalStackPointer = 3;  // so many words before the segments
+
 /// The calling convention of compiled code (System V AMD64 ABI 3.2.2 and 3.2.3): integers and
 /// pointers, in their order; further ones lie on the stack.
 inline constexpr std::array<Register, 6> kArgumentRegisters = {&Registers::rdi, &Registers::rsi,
@@ -81,8 +88,8 @@ struct FrameRecord {
   std::uint64_t frame_pointer, return_address;
 };
 
-/// Registers by their numbers in DWARF (System V AMD64 ABI, figure 3.36). The last one stands for the
-/// return address.
+/// Registers by their numbers in DWARF (System V AMD64 ABI, figure 3.36). The last one stands for
+/// the return address.
 inline constexpr std::array<Register, 17> kByDwarf = {
     &Registers::rax, &Registers::rdx, &Registers::rcx, &Registers::rbx, &Registers::rsi,
     &Registers::rdi, &Registers::rbp, &Registers::rsp, &Registers::r8,  &Registers::r9,
@@ -98,8 +105,8 @@ inline constexpr std::array<std::uint8_t, 9> kSignalReturn = {0x48, 0xc7, 0xc0, 
 /// and sigcontext.h; the same in every version), which has the interrupted registers from this
 /// offset on, a word each, in this order.
 inline constexpr std::uint64_t kSignalContext = 40;
-inline constexpr std::array<std::uint8_t, 17> kSignalDwarfNumbers = {8, 9, 10, 11, 12, 13, 14, 15, 5,
-                                                                     4, 6, 3,  1,  0,  2,  7,  16};
+inline constexpr std::array<std::uint8_t, 17> kSignalDwarfNumbers = {
+    8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16};
 
 /// Where Linux maps its own image, and after it its modules: the top of every address space
 /// (arch/x86/include/asm/page_64_types.h).

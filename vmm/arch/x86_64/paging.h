@@ -151,6 +151,15 @@ constexpr std::optional<Translation> translation(const std::optional<PageEntry>&
   return Translation{GuestPhys(base + offset), size, at.raw() - offset};
 }
 
+/// Linux keeps a page that nobody may access for now (PROT_NONE, or while it looks for the node
+/// that uses it): the entry is not present, has the global bit, and its address is inverted
+/// (arch/x86/include/asm/pgtable-invert.h, since 4.18). Such an entry as if it were present; others
+/// as they are.
+constexpr std::uint64_t with_access(std::uint64_t entry) {
+  const bool is_kept = (entry & pte::kPresent) == 0 && (entry & pte::kGlobal) != 0;
+  return is_kept ? (entry ^ pte::kAddress) | pte::kPresent : entry;
+}
+
 /// Whether a user program may write data there: every entry on the way is writable and allows user
 /// mode, the page is not executable, and it is dirty already, so that the guest's kernel knows that
 /// it has changed.

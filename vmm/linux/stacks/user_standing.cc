@@ -19,8 +19,10 @@ namespace ringside::guest_linux {
 namespace {
 
 constexpr std::size_t kMostThreads = 1 << 16;
-/// A signal frame has 1 to 3 KiB below the handler's own frames (struct rt_sigframe, with AVX-512).
-constexpr std::uint64_t kStackBytes = 32 << 10;
+/// So much of a stack is looked at, from its pointer on. A signal frame may lie behind the frames
+/// of its handler and what that has called.
+constexpr std::uint64_t kStackBytes = 256 << 10;
+constexpr std::size_t kMostStacks = 16;  // of a thread: a handler may have a stack of its own
 
 /// The ranges in order of their place.
 class RangeIndex {
@@ -161,16 +163,26 @@ struct UserStanding::Look {
     if (number) inside.push_back(*number);
   }
 
-  /// The words from the stack pointer on, as far as they are in memory.
-  void mark_stack(const Space& space, const GuestReader& process, std::uint64_t stack_pointer,
-                  Inside& inside) const {
+  /// The words from the stack pointer on, as far as they are in memory. Adds the stack pointers of
+  /// the code that signals have interrupted.
+  void mark_stack(const Space& space, const vmm::PageTable& table, std::uint64_t stack_pointer,
+                  Inside& inside, std::vector<std::uint64_t>& interrupted) const {
     GuestVirt at(round_down(stack_pointer, 8));
+    std::array<std::uint64_t, arch::kSignalStackPointer> before{};  // the last words, in a ring
+    std::size_t count = 0;
     for (std::uint64_t left = kStackBytes; left != 0;) {
       std::array<std::uint64_t, arch::kPageSize / 8> words;
       const std::uint64_t bytes = std::min<std::uint64_t>(left, arch::left_in_page(at.raw()));
       const auto part = std::span(words).first(bytes / 8);
-      if (arch::in_kernel_half(at) || !process.read(at, std::as_writable_bytes(part))) return;
-      for (const std::uint64_t word : part) mark(space, word, inside);
+      const auto page =
+          arch::in_kernel_half(at) ? std::nullopt : vmm::translate_mapped(memory, table, at);
+      if (!page || !memory.read(page->address, std::as_writable_bytes(part))) return;
+      for (const std::uint64_t word : part) {
+        mark(space, word, inside);
+        std::uint64_t& oldest = before[count++ % before.size()];
+        if (word == arch::kSignalSegments) interrupted.push_back(oldest);
+        oldest = word;
+      }
       at = at.wrapping_add(bytes);
       left -= bytes;
     }
@@ -179,7 +191,14 @@ struct UserStanding::Look {
   void mark_registers(const Space& space, const vmm::PageTable& table, const Registers& registers,
                       Inside& inside) const {
     mark(space, registers.rip, inside);
-    mark_stack(space, vmm::PageTableReader(memory, table), registers.rsp, inside);
+    std::vector<std::uint64_t> stacks{registers.rsp}, seen;
+    for (std::size_t n = 0; n < stacks.size() && seen.size() < kMostStacks; ++n) {
+      const std::uint64_t from = stacks[n];
+      const auto has = [from](std::uint64_t one) { return from - one < kStackBytes; };
+      if (std::ranges::any_of(seen, has)) continue;
+      seen.push_back(from);
+      mark_stack(space, table, from, inside, stacks);
+    }
   }
 
   /// Whatever the thread is inside of, by the registers that the kernel has saved of it.
@@ -284,8 +303,8 @@ std::vector<UserStanding::Copy> UserStanding::copies(vmm::GuestMemory& memory, K
       const std::uint64_t size = area.end.offset_from(area.begin);
       for (const auto& [range, number] :
            look.ranges.in(area.inode, area.offset, area.offset + size)) {
-        const auto at =
-            vmm::translate(memory, *table, area.begin.wrapping_add(range.begin - area.offset));
+        const auto at = vmm::translate_mapped(memory, *table,
+                                              area.begin.wrapping_add(range.begin - area.offset));
         if (at) found.push_back({number, at->address});
       }
     }

@@ -1,8 +1,8 @@
 // Finds out which pieces of files' text the guest's processes are inside of: a thread whose next
 // instruction lies there, or to which a signal handler will return there. Used before such code is
 // taken away, while the guest stands still. The words on top of a thread's stack are all read: a
-// signal frame is among them, also on a stack of its own. A word may be left over from earlier, so
-// more may be found than there is.
+// signal frame is among them, and names the stack of the code that it has interrupted. A word may
+// be left over from earlier, so more may be found than there is.
 //
 // A guest may have ten thousand threads, and each costs tens of reads. So look_ahead() looks at
 // them while the guest runs. In the pause, a thread that has not run since is not looked at again:

@@ -151,6 +151,19 @@ TEST_F(UserStandingTest, WhoWillReturnThereFromASignalIsInside) {
   EXPECT_EQ(inside(), (Flags{true, false}));
 }
 
+TEST_F(UserStandingTest, AStackThatASignalFrameNamesIsLookedAt) {
+  const std::uint64_t n = process(kTextPage + 0x900);
+  // The handler runs on the page of the stack. Its frame says that the code was on the page of the
+  // text, as far as this test goes, with a return address there.
+  const std::uint64_t frame = base(n) + 0x7000 + 0xff0, other = kTextPage + 0xff8;
+  put(base(n) + 0x6ff8, kTextPage + 0x104);
+  put(frame - 16, other), put(frame - 8, 0x1234), put(frame, 0x202);
+  put(frame + 8, 0x2b'0000'0000'0032);
+  EXPECT_EQ(inside(), (Flags{false, false})) << "these are no segments of a process";
+  put(frame + 8, 0x2b'0000'0000'0033);
+  EXPECT_EQ(inside(), (Flags{false, true}));
+}
+
 TEST_F(UserStandingTest, AVcpuInUserModeIsAThreadThatRuns) {
   process(kTextPage + 0x900);
   const std::uint64_t n = process(kTextPage + 0x900);
@@ -226,6 +239,9 @@ TEST_F(UserStandingTest, CopiesAreThoseOfProcessesThatMayHaveChangedPages) {
   EXPECT_EQ(standing_->copies(machine_.memory(), kernel_, ranges_),
             (std::vector<UserStanding::Copy>{{0, GuestPhys(base(n) + 0x6800)},
                                              {1, GuestPhys(base(n) + 0x6100)}}));
+  // PROT_NONE: as the kernel keeps it.
+  put(base(n) + 0xb000, ((base(n) + 0x6000) ^ 0x000f'ffff'ffff'f000) | 0x100);
+  EXPECT_EQ(standing_->copies(machine_.memory(), kernel_, ranges_).size(), 2u);
 }
 
 }  // namespace
