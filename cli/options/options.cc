@@ -155,7 +155,8 @@ Result<std::size_t> begin_draw(CommandLine& line, const Words& words) {
   line.task = CommandLine::Task::Draw;
   const auto format = parse_output_format(words.size() < 3 ? "" : words[2]);
   if (!format || !is_picture(*format)) {
-    return fail(ErrorCode::Usage, "draw: name the picture: folded, flame, speedscope, heatmap or perfetto");
+    return fail(ErrorCode::Usage,
+                "draw: name the picture: folded, flame, speedscope, heatmap or perfetto");
   }
   line.settings.format = *format;
   return 2;
@@ -293,6 +294,10 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
   if (line.task == Task::Draw) return check_draw(line);
   if (!line.before_file.empty()) {
     return fail(ErrorCode::Usage, "--before: it is for the command draw flame");
+  }
+  if (line.settings.meanwhile_interval && line.settings.format != OutputFormat::Json &&
+      line.settings.format != OutputFormat::JsonLines) {
+    return fail(ErrorCode::Unsupported, "-x meanwhile: it is for -O json and -O jsonl");
   }
   TRY(check_machines(line));
   if (line.task == Task::Plockstat) return check_plockstat(line);

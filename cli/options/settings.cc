@@ -36,6 +36,27 @@ Result<void> set_status_rate(Settings& settings, View value) {
   return {};
 }
 
+Result<void> set_meanwhile(Settings& settings, View value) {
+  nanoseconds interval{};
+  TRY(set_rate(interval, value));
+  settings.meanwhile_interval = interval;
+  return {};
+}
+
+/// An option of the environment, which is for all traces, does not hold here.
+Result<void> seal(Settings& settings, View value) {
+  TRY(set_flag(settings.sealed, value));
+  if (settings.sealed) settings.destructive = false;
+  return {};
+}
+
+/// Options that write or start something on the host, or lift or replace what it has set.
+bool is_sealed(View name) {
+  constexpr View kNames[] = {"cpp",     "ctypes",  "destructive", "dtypes",
+                             "maxrate", "maxslow", "oformat"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 Result<void> set_clean_rate(Settings& settings, View value) {
   nanoseconds interval{};
   TRY(set_rate(interval, value));
@@ -460,6 +481,11 @@ Result<void> apply_option(Settings& settings, std::string_view name, std::string
     return fail(ErrorCode::Unsupported, source == OptionSource::Setopt
                                             ? "Operation illegal when tracing is active"
                                             : "Option cannot be used from within a D program");
+  }
+  if (settings.sealed && source != OptionSource::CommandLine && is_sealed(name)) {
+    return fail(ErrorCode::Unsupported,
+                "it may change the host, or how much the guest waits, and programs here may not: "
+                "run the program with ringside itself");
   }
   return row->set(settings, value);
 }

@@ -115,6 +115,8 @@ struct Settings {
   std::chrono::nanoseconds switch_interval = std::chrono::seconds(1);     // switchrate
   std::chrono::nanoseconds aggregate_interval = std::chrono::seconds(1);  // aggrate
   std::chrono::nanoseconds status_interval = std::chrono::seconds(1);     // statusrate
+  std::optional<std::chrono::nanoseconds> meanwhile_interval;             // meanwhile
+  bool sealed = false;  // sealed: what programs may not ask for is refused
 };
 
 /// The D that we speak, as illumos counts it: major, minor, micro.

@@ -273,6 +273,27 @@ TEST(Option, TheBudget) {
   EXPECT_FALSE(settings.budget.limits());
 }
 
+TEST(Option, ASealedProgramMayNotChangeTheHostOrTheWaits) {
+  Settings settings;
+  settings.destructive = true;  // by the environment
+  ASSERT_TRUE(apply_option_argument(settings, "maxslow=50"));
+  ASSERT_TRUE(apply_option_argument(settings, "sealed"));
+
+  EXPECT_FALSE(settings.destructive);
+  for (const char* name :
+       {"cpp", "ctypes", "destructive", "dtypes", "maxrate", "maxslow", "oformat"}) {
+    for (const OptionSource source : {OptionSource::Program, OptionSource::SavedProgram}) {
+      const auto done = apply_option(settings, name, "1", source);
+      ASSERT_FALSE(done) << name;
+      EXPECT_TRUE(done.error().message.starts_with("it may change the host")) << name;
+    }
+  }
+  EXPECT_FALSE(settings.destructive);
+  EXPECT_EQ(settings.budget.max_slow, 50u);
+  EXPECT_TRUE(apply_option(settings, "strsize", "64", OptionSource::Program));
+  EXPECT_FALSE(apply_option(settings, "sealed", "no", OptionSource::Program));
+}
+
 TEST(Option, PoliciesAttributesAndFormats) {
   Settings settings;
   ASSERT_TRUE(apply_option_argument(settings, "bufpolicy=ring"));

@@ -168,6 +168,7 @@ void Output::select(std::size_t target) {
 }
 
 void Output::consume(const dif::TraceData& trace_data) {
+  aggregations_changed_ |= !trace_data.aggregates.empty();
   source_->aggregations.merge(trace_data.aggregates);
   for (std::size_t i = 0; i < trace_data.records.size(); ++i) print_record(trace_data, i);
   write_packets();
@@ -300,12 +301,22 @@ void Output::statistics(std::size_t target, const nlohmann::ordered_json& figure
 }
 
 void Output::show_aggregations() {
+  presenter_->begin_last(Presenter::Moment::End);
   visit_aggregations(
-      [this](std::uint32_t each) { presenter_->last_aggregation(aggregations(each), each); });
+      [this](std::uint32_t each) { presenter_->last_aggregation(std::as_const(*this).aggregations(each), each); });
+}
+
+bool Output::show_aggregations_meanwhile() {
+  if (!std::exchange(aggregations_changed_, false)) return false;
+  presenter_->begin_last(Presenter::Moment::Meanwhile);
+  visit_aggregations([this](std::uint32_t each) {
+    presenter_->last_aggregation(std::as_const(*this).aggregations(each), each);
+  });
+  return true;
 }
 
 Result<void> Output::finish() {
-  presenter_->begin_last();
+  presenter_->begin_last(Presenter::Moment::End);
   visit_aggregations([this](std::uint32_t each) { finish_aggregation(each); });
   for (const std::string& note : TRY(presenter_->finish())) messages_.push_back(note);
   return {};

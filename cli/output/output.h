@@ -71,6 +71,9 @@ class Output {
   void statistics(std::size_t target, const nlohmann::ordered_json& figures);
   /// Shows every aggregation as it is now, in a record as at the end. Structured output only.
   void show_aggregations();
+  /// In structured output, all aggregations as they are now, if any may have changed since the last
+  /// call; whether it has shown them.
+  bool show_aggregations_meanwhile();
   /// Prints dtrace's last lines: an empty line, then every aggregation that printa() never printed.
   /// Ends a structured document or a picture. NotFound: there is nothing to draw.
   Result<void> finish();
@@ -146,6 +149,8 @@ class Output {
   bool acts_for_another(const Action& action) const;
   /// Whether the action is on aggregations that all targets have together.
   bool shares(const Action& action) const;
+  const Aggregations& aggregations(std::uint32_t aggregation) const;
+  /// To change it.
   Aggregations& aggregations(std::uint32_t aggregation);
   /// Marks those of the action as printed. Those of one action have the same keys, so they are
   /// merged or apart together.
@@ -194,6 +199,7 @@ class Output {
   bool told_of_packets_ = false;           // that there is no file for them
   std::vector<Value> values_;              // of the action that is being printed
   std::vector<std::string> messages_;
+  bool aggregations_changed_ = false;  // since they were last shown
 };
 
 }  // namespace ringside::cli

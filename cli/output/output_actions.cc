@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/guest/host_program.h"
 #include "cli/output/output.h"
@@ -107,7 +108,12 @@ bool Output::acts_for_another(const Action& action) const {
   return fires_on_each && first != sources_.end() && first->get() != source_;
 }
 
+const Aggregations& Output::aggregations(std::uint32_t aggregation) const {
+  return is_merged(aggregation) ? *merged_aggregations_ : source_->aggregations;
+}
+
 Aggregations& Output::aggregations(std::uint32_t aggregation) {
+  aggregations_changed_ = true;
   return is_merged(aggregation) ? *merged_aggregations_ : source_->aggregations;
 }
 
@@ -153,9 +159,10 @@ Presenter::Aggregates Output::to_print(const Action& action) {
   const auto& wanted = action.aggregations;
   for (const std::uint32_t each : wanted) {
     // An aggregation that had nothing to print yet is still printed at the end.
-    if (!aggregations(each).empty(each)) mark_printed(each);
+    if (!std::as_const(*this).aggregations(each).empty(each)) mark_printed(each);
   }
-  return {aggregations(wanted.empty() ? 0 : wanted.front()), wanted, shares(action)};
+  const auto& table = std::as_const(*this).aggregations(wanted.empty() ? 0 : wanted.front());
+  return {table, wanted, shares(action)};
 }
 
 void Output::print_aggregations(const Step& step, std::span<const Value>) {
@@ -188,7 +195,7 @@ void Output::visit_aggregations(const std::function<void(std::uint32_t)>& show) 
 
 void Output::finish_aggregation(std::uint32_t aggregation) {
   if (source_->printed[aggregation] && !settings_->print_all_aggregations) return;
-  presenter_->last_aggregation(aggregations(aggregation), aggregation);
+  presenter_->last_aggregation(std::as_const(*this).aggregations(aggregation), aggregation);
 }
 
 /// `computed` has the parts that are no constants, as of the firing: the name, the value, or both.

@@ -104,10 +104,12 @@ class Presenter {
   virtual void drop(const Drop& drop) = 0;
   virtual void statistics(const nlohmann::ordered_json& figures) = 0;
 
-  /// The end: begin_last(); then for each target select(), last_aggregation() for each that is to
-  /// be shown, and end_last(). Then the same once, with select_all(), for aggregations that all
-  /// targets have together. Then finish().
-  virtual void begin_last() = 0;
+  /// The aggregations as they are, at the trace's end or, in structured output only, meanwhile.
+  enum class Moment : std::uint8_t { Meanwhile, End };
+  /// begin_last(); then for each target select(), last_aggregation() for each that is to be shown,
+  /// and end_last(). Then the same once, with select_all(), for aggregations that all targets have
+  /// together. At the end then finish().
+  virtual void begin_last(Moment moment) = 0;
   virtual void select_all() = 0;
   virtual void last_aggregation(const Aggregations& table, std::uint32_t index) = 0;
   virtual void end_last() = 0;

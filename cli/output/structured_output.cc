@@ -208,7 +208,7 @@ class StructuredOutput : public Presenter {
              std::string_view message) override;
   void drop(const Drop& drop) override;
   void statistics(const Tree& figures) override;
-  void begin_last() override {}
+  void begin_last(Moment moment) override { moment_ = moment; }
   void select_all() override { names_machine_ = false; }
   void last_aggregation(const Aggregations& table, std::uint32_t index) override;
   void end_last() override;
@@ -241,10 +241,28 @@ class StructuredOutput : public Presenter {
   }
   Tree tree_of(const Aggregations& table, std::uint32_t index, bool merged) const {
     const auto& definitions = view_->program().aggregations;
-    Tree tree =
-        aggregation_tree(definitions[index], table.rows(std::span(&index, 1), settings_), *view_);
+    auto rows = table.rows(std::span(&index, 1), order());
+    const std::size_t left_out = leave_out(rows);
+    Tree tree = aggregation_tree(definitions[index], rows, *view_);
+    if (left_out != 0) tree["left-out"] = left_out;
     if (merged) tree["merged"] = true;
     return tree;
+  }
+
+  /// Meanwhile the largest values are last, however the end is sorted.
+  Settings order() const {
+    if (moment_ == Moment::End) return settings_;
+    Settings by_value = settings_;
+    by_value.sort_by_key = by_value.sort_reversed = false;
+    return by_value;
+  }
+  /// Meanwhile, leaves those of the keys that a reader can take in; the number of the others.
+  std::size_t leave_out(std::vector<Aggregations::Row>& rows) const {
+    constexpr std::size_t kMostMeanwhile = 1000;
+    if (moment_ == Moment::End || rows.size() <= kMostMeanwhile) return 0;
+    const std::size_t left_out = rows.size() - kMostMeanwhile;
+    rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(left_out));
+    return left_out;
   }
 
   const Settings& settings_;
@@ -252,6 +270,7 @@ class StructuredOutput : public Presenter {
   const ProgramView* view_;
   std::unique_ptr<RecordWriter> writer_;
   bool names_machine_ = true;
+  Moment moment_ = Moment::End;
   Tree record_ = nullptr;        // without its output
   Tree output_ = Tree::array();  // of that record
   Tree last_ = Tree::array();    // aggregations of the end
@@ -379,8 +398,8 @@ void StructuredOutput::last_aggregation(const Aggregations& table, std::uint32_t
 }
 
 void StructuredOutput::end_last() {
-  if (last_.empty()) return;
-  Tree tree = internal("AGGREGATIONS", 0);
+  if (last_.empty() && moment_ == Moment::End) return;
+  Tree tree = internal(moment_ == Moment::End ? "AGGREGATIONS" : "MEANWHILE", 0);
   tree["output"] = std::exchange(last_, Tree::array());
   writer_->record(std::move(tree));
 }

@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -166,6 +168,42 @@ TEST_F(Structured, JsonIsOneDocumentThatItsSchemaAllows) {
     {"aggregation-data": [{"keys": ["cat"], "count": 12}], "aggregation-name": "_",
      "aggregation-function": "count"},
     {"exit": 3}])"));
+}
+
+TEST_F(Structured, AggregationsAreShownMeanwhileWhenTheyHaveChanged) {
+  settings_.format = OutputFormat::JsonLines;
+  program_.aggregation(dif::AggregateFunction::Count);
+  dif::TraceData trace_data;
+  constexpr int kKeys = 1200;  // 200 more than are shown
+  for (int i = 0; i < kKeys; ++i)
+    trace_data.aggregates.push_back(entry(0, fmt::format("key {}", i), i));
+
+  const std::string path = testing::TempDir() + "meanwhile.jsonl";
+  std::filesystem::remove(path);
+  Sink sink = *Sink::append_to(path);
+  Output output = *Output::create(program_, settings_, sink);
+
+  EXPECT_FALSE(output.show_aggregations_meanwhile());
+  output.consume(trace_data);
+  EXPECT_TRUE(output.show_aggregations_meanwhile());
+  EXPECT_FALSE(output.show_aggregations_meanwhile()) << "nothing has changed";
+  EXPECT_TRUE(output.finish());
+  sink.flush();
+
+  std::ifstream lines(path);
+  std::string meanwhile, end, more;
+  std::getline(lines, meanwhile);
+  std::getline(lines, end);
+  EXPECT_FALSE(std::getline(lines, more)) << more;
+  const Json first = Json::parse(meanwhile), last = Json::parse(end);
+  EXPECT_EQ(schema().check({{"dtrace", {{"probes", {first, last}}}}}), "");
+  EXPECT_EQ(first["name"], "MEANWHILE");
+  EXPECT_EQ(first["output"][0]["left-out"], 200);
+  EXPECT_EQ(first["output"][0]["aggregation-data"].size(), 1000u);
+  EXPECT_EQ(first["output"][0]["aggregation-data"][0]["count"], 200);
+  EXPECT_EQ(last["name"], "AGGREGATIONS");
+  EXPECT_EQ(last["output"][0]["aggregation-data"].size(), 1200u);
+  EXPECT_FALSE(last["output"][0].contains("left-out"));
 }
 
 TEST_F(Structured, AnIntegerOf128BitsIsANumberWhere64HoldIt) {

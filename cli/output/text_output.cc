@@ -84,7 +84,7 @@ class TextOutput : public Presenter {
   void fault(const Origin&, const dif::FaultReport&, std::string_view) override {}
   void drop(const Drop&) override {}
   void statistics(const nlohmann::ordered_json&) override {}
-  void begin_last() override { text_ = '\n'; }
+  void begin_last(Moment /*moment*/) override { text_ = '\n'; }
   void select_all() override { of_all_ = true; }
   void last_aggregation(const Aggregations& table, std::uint32_t index) override {
     append_aggregations(text_, table, std::span(&index, 1), settings_, *view_, sink_.escapes());

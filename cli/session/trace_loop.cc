@@ -79,6 +79,7 @@ std::optional<EndReason> TraceLoop::take_due() {
     leave_figures();
     next_figures_ = now + kFiguresEvery;
   }
+  if (settings_.meanwhile_interval && now >= next_meanwhile_) next_meanwhile_ = show_meanwhile();
   if (buffer_full_) return EndReason::BufferFull;
   if (streams_.trace.closed() || output_hung_up_) return EndReason::OutputClosed;
   return std::nullopt;
@@ -206,6 +207,15 @@ void TraceLoop::print_taken() {
   for_each_live([](std::size_t, WatchedTarget& each) { each.say_notices(); });
 }
 
+/// Shows the aggregations; when to do it again. A tenth of a CPU's time is enough for it.
+TraceLoop::Clock::time_point TraceLoop::show_meanwhile() {
+  constexpr int kShare = 10;
+  const Clock::time_point begun = Clock::now();
+  if (output_.show_aggregations_meanwhile()) streams_.trace.flush();
+  const nanoseconds spent = Clock::now() - begun;
+  return begun + std::max({*settings_.meanwhile_interval, spent * kShare, kShortestInterval});
+}
+
 void TraceLoop::say_messages() {
   for (const std::string& line : output_.take_messages()) say(line);
 }
@@ -274,6 +284,7 @@ void TraceLoop::finish(EndReason reason) {
     const std::vector<Figures> all = figures();
     for (std::size_t i = 0; i < all.size(); ++i) output_.statistics(i, figures_tree(all[i]));
   }
+  if (settings_.meanwhile_interval) output_.show_aggregations_meanwhile();
   const auto written = output_.finish();
   streams_.trace.flush();
   say_messages();

@@ -76,6 +76,7 @@ class TraceLoop {
   bool any_kept();
   void take_all();
   void print_taken();
+  Clock::time_point show_meanwhile();
   void report_drops();
   void leave_figures();
   void sleep_until(Clock::time_point time);
@@ -101,6 +102,7 @@ class TraceLoop {
   FiguresFile* figures_file_ = nullptr;
   bool records_figures_ = false;
   Clock::time_point next_take_{}, next_figures_{};
+  Clock::time_point next_meanwhile_{};
   std::optional<Clock::time_point> next_status_;
   bool order_came_ = false, output_hung_up_ = false, buffer_full_ = false;
   bool output_is_whole_ = true;
