@@ -23,6 +23,7 @@
 #include "cli/session/session.h"
 #include "cli/statistics/stats.h"
 #include "cli/vms.h"
+#include "cli/web/web.h"
 #include "cli/why/why.h"
 
 namespace {
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
   if (line->task == Task::Stats) return cli::run_stats(*line);
   if (line->task == Task::Draw) return cli::run_draw(*line);
   if (line->task == Task::Why) return cli::run_why(*line);
+  if (line->task == Task::Web) return cli::run_web(*line);
   if (line->task == Task::Plockstat) return cli::run_plockstat(std::move(*line));
   if (line->task == Task::Look) return cli::run_look(*line);
   return cli::run_session(std::move(*line));

@@ -51,6 +51,7 @@ FOREIGN = (
     (re.compile(r"(Zydis|Zycore|capstone)/"), ("disasm",)),
     (re.compile(r"asmjit/"), ("dif",)),
     (re.compile(r"linux/kvm\.h"), ("vmm/kvm", "vmm/kvm/host", "vmm/attach")),
+    (re.compile(r"microhttpd\.h"), ("cli",)),
     (re.compile(r"libvirt/"), ("vmm/attach",)),
     (re.compile(r"(libelf|gelf)\.h"), ("vmm/kernel_file",)),
     (re.compile(r"(elfutils/libdw|dwarf)\.h"), ("vmm/linux",)),

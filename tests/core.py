@@ -59,7 +59,8 @@ VM = (
     *some("test_machines.OneOfSeveral", "one_dies"), "test_hostile_guest.Shrunk", *some("test_peers.Peers", "connections"),
     *some("test_attach_ends.Moves", "a_machine"), "test_command", "test_images.CommandPort",
     # Refusals.
-    "test_no_guest", "test_attach_bad_input.NoMachine", *some("test_attach_permissions.Users", "a_machine"))
+    "test_no_guest", *some("test_web.Requests", "a_program", "nobody", "programs"),
+    "test_attach_bad_input.NoMachine", *some("test_attach_permissions.Users", "a_machine"))
 
 # As much more of .ci/run as there is time for.
 VM_BESIDE = (
@@ -77,7 +78,7 @@ VM_BESIDE = (
     "test_attach_qmp.Refusals", "test_attach_bad_input", "test_attach_permissions", "test_sdt.Refusals",
     *some("test_as_is.AsItIs", "breakpoints", "page_tables", "what_does_not_fit"), "test_members.Older",
     "test_examples.Examples.test_debian_6_12", "test_pid", "test_usdt", "test_host_files", "test_pages",
-    "test_user_examples", "test_user_types", "test_plockstat", "test_library")
+    "test_user_examples", "test_user_types", "test_plockstat", "test_library", "test_web")
 
 
 def vm_lists(options):

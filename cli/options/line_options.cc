@@ -248,6 +248,22 @@ Result<void> set_libxo(CommandLine& line, const std::string& text) {
   return {};
 }
 
+/// "8080" or "10.0.0.1:8080"; an address of IPv6 has brackets.
+Result<void> set_listen(CommandLine& line, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string port_text = colon == std::string::npos ? text : text.substr(colon + 1);
+  const auto port = parse_number(port_text);
+  std::string address = colon == std::string::npos ? line.web.address : text.substr(0, colon);
+  if (address.starts_with('[') && address.ends_with(']'))
+    address = address.substr(1, address.size() - 2);
+  if (!port || *port > UINT16_MAX || address.empty()) {
+    return fail(ErrorCode::Usage,
+                fmt::format("--listen {}: it takes PORT, ADDRESS:PORT or [ADDRESS]:PORT", text));
+  }
+  line.web = {std::move(address), static_cast<std::uint16_t>(*port), true};
+  return {};
+}
+
 Result<void> set_before(CommandLine& line, const std::string& path) {
   if (path.empty()) return fail(ErrorCode::Usage, "--before: name the file");
   line.before_file = path;

@@ -125,6 +125,15 @@ Result<void> check_draw(const CommandLine& line) {
   return {};
 }
 
+/// `web` takes machines; its page takes the programs.
+Result<void> check_web(const CommandLine& line) {
+  const bool programs = !line.programs.empty() || !line.commands.empty() || !line.processes.empty();
+  if (!programs && line.machines.empty() && line.core_file.empty()) return {};
+  return fail(ErrorCode::Usage,
+              "web: it takes running machines (pid:N, qmp:PATH, a libvirt domain) or none, which "
+              "means all; programs are for its page");
+}
+
 /// Refuses the options that a kernel traced from its first instruction does not have.
 Result<void> check_from_start(const CommandLine& line) {
   if (!line.settings.jump_probes.value_or(false) || !line.from_start()) return {};
@@ -289,9 +298,12 @@ Result<void> check(const CommandLine& line, std::string_view first_word) {
     return {};
   }
   if (line.task == Task::Look) return {};  // parse_look() has
+  if (line.web.given && line.task != Task::Web)
+    return fail(ErrorCode::Usage, "--listen: it is for the command web");
   if (line.task == Task::Why) return check_why(line);
   if (line.task == Task::Stats) return check_stats(line);
   if (line.task == Task::Draw) return check_draw(line);
+  if (line.task == Task::Web) return check_web(line);
   if (!line.before_file.empty()) {
     return fail(ErrorCode::Usage, "--before: it is for the command draw flame");
   }

@@ -73,6 +73,13 @@ struct LookOptions {
   Key key = Key::Cpu;                        // top -s
 };
 
+/// `web`: where it listens.
+struct WebOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any that is free
+  bool given = false;      // --listen
+};
+
 struct CommandLine {
   enum class Task : std::uint8_t {
     Trace,
@@ -89,6 +96,7 @@ struct CommandLine {
     Stats,           // `stats`: the figures of traces that run
     Plockstat,       // `plockstat`: the locks of a process
     Draw,            // `draw`: a picture of saved output
+    Web,             // `web`: a page for a browser
     Version,         // -V: of D, in dtrace's words
     ProgramVersion,  // --version
     Help,
@@ -99,6 +107,7 @@ struct CommandLine {
   std::string example;   // `examples`: the script to show; empty: a list
   LookOptions look;
   PlockstatOptions plockstat;          // `plockstat`
+  WebOptions web;                      // `web`
   std::string before_file;             // `draw --before`: output to compare with
   std::string core_file;               // --core: a saved guest
   std::string types_file;              // --types: of the kernels that are traced

@@ -483,6 +483,33 @@ TEST(Options, VmsTakesAFormAndNothingElse) {
   EXPECT_EQ(parse({"vms", "-O", "xml"}).error().code, ErrorCode::Unsupported);
 }
 
+TEST(CommandLine, WebTakesMachinesAndAPlaceToListen) {
+  const auto all = parse({"web"});
+  const auto some = parse({"web", "--listen", "[::1]:8080", "qmp:/a", "web1"});
+
+  ASSERT_TRUE(all && some);
+  EXPECT_EQ(all->task, Task::Web);
+  EXPECT_EQ(all->web.address, "127.0.0.1");
+  EXPECT_EQ(all->web.port, 0);
+  EXPECT_EQ(some->web.address, "::1");
+  EXPECT_EQ(some->web.port, 8080);
+  EXPECT_EQ(some->arguments, (std::vector<std::string>{"qmp:/a", "web1"}));
+  EXPECT_EQ(parse({"web", "--listen", "10.0.0.1:80"})->web.address, "10.0.0.1");
+  EXPECT_EQ(parse({"web", "--listen", "80"})->web.address, "127.0.0.1");
+  for (const char* wrong : {"", "x", ":80", "1:2:", "70000", "localhost:http"}) {
+    EXPECT_EQ(parse({"web", "--listen", wrong}).error().code, ErrorCode::Usage) << wrong;
+  }
+  EXPECT_EQ(parse({"web", "-n", "BEGIN"}).error().code, ErrorCode::Usage);
+  EXPECT_EQ(parse({"vms", "--listen", "80"}).error().message,
+            "--listen: it is for the command web");
+}
+
+TEST(CommandLine, MeanwhileIsForJson) {
+  EXPECT_TRUE(parse({"-x", "meanwhile=1s", "-O", "jsonl", "-n", "BEGIN"}));
+  EXPECT_EQ(parse({"-x", "meanwhile=1s", "-n", "BEGIN"}).error().message,
+            "-x meanwhile: it is for -O json and -O jsonl");
+}
+
 TEST(CommandLine, DrawTakesAPictureAndAFile) {
   const auto piped = parse({"draw", "flame"});
   const auto file = parse({"draw", "heatmap", "a.jsonl", "-o", "a.svg"});
