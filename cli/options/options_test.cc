@@ -214,7 +214,7 @@ TEST(CommandLine, OneLineForEachMistake) {
       {{"whyy", "web1"}, "no such command: whyy; did you mean why?"},
       {{"man", "-v"},
        "no such command: man; there are vms ps dmesg modules mounts netstat lsof top why stats "
-       "plockstat draw clean examples compile run help; a program begins with -n or -s"},
+       "plockstat draw web clean examples compile run help; a program begins with -n or -s"},
       {{"-O", "json", "vms"},
        "no probes specified: if vms is meant as a command, it comes first: ringside vms"},
       {{"-n", "BEGIN", "-O", "yaml"},

@@ -195,7 +195,8 @@ TEST(Option, EveryOneOfDtracesIsKnownOnce) {
   }
   for (const char* const ours :
        {"aggmerge", "bootargs", "channel", "demangle", "jit", "jumpprobes", "maxrate", "maxslow",
-        "pcapfile", "pollthreads", "rawtext", "record", "recordfull", "sysroot", "threads"}) {
+        "meanwhile", "pcapfile", "pollthreads", "rawtext", "record", "recordfull", "sealed",
+        "sysroot", "threads"}) {
     EXPECT_EQ(names.erase(ours), 1u) << ours;
   }
   EXPECT_EQ(names.size(), 97u);

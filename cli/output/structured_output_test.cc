@@ -397,7 +397,8 @@ TEST_F(Structured, AWriterOfOnesOwnGetsTreesAndFaultsAndDropsAreNoLines) {
   ASSERT_TRUE(output);
   dif::TraceData trace_data;
   trace_data.aggregates = {entry(counts, "cat", 12)};
-  trace_data.records.push_back({ecb, 1, 12345, std::vector<std::byte>(4, std::byte{1})});
+  const std::vector<std::byte> bytes(4, std::byte{1});
+  trace_data.records.push_back({ecb, 1, 12345, bytes});
   trace_data.faults = {{ecb, 0, 12346, 2, {FaultKind::BadAddress, 12, 0x10}}};
   trace_data.drops.resize(1);
   trace_data.drops[0][0] = 7;
