@@ -69,6 +69,7 @@ class Packages(unittest.TestCase):
             run("cp", package, root / "tmp")
         self.inside(root, "apt-get -qq -y --no-install-recommends install /tmp/*.deb")
         self.assertRegex(self.inside(root, "ringside --version"), r"^ringside \d+\.\d+")
+        self.assertRegex(self.inside(root, "python3 -c 'import ringside; print(ringside.__version__)'"), r"^\d+\.\d+")
         with Machine("debian-6.12") as machine:
             (root / "monitor").mkdir()
             program = ("BEGIN { printf(\"tracing\\n\"); } fbt::vfs_read:entry /execname == \"workload\"/ { @ = count(); }"
