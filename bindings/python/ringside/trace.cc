@@ -13,7 +13,8 @@ using std::chrono::milliseconds;
 /// Between these Python's signal handlers run.
 constexpr milliseconds kLongestWait{50};
 
-void check(int done, ringside_error* error) {
+/// `error` is set by the call that `done` came from, maybe after it was named here.
+void check(int done, ringside_error* const& error) {
   if (done == RINGSIDE_FAILED) raise(error);
 }
 
