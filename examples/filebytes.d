@@ -4,8 +4,7 @@
  *
  * USAGE: ringside --attach TARGET -s filebytes.d
  *
- * Files, pipes and devices that go through the kernel's vfs_read() and vfs_write(). A file has the
- * name that it had when the call began.
+ * Files, pipes and devices that go through the kernel's vfs_read() and vfs_write().
  */
 
 #pragma D option quiet
@@ -18,20 +17,20 @@ dtrace:::BEGIN
 fbt::vfs_read:entry,
 fbt::vfs_write:entry
 {
-	self->name = stringof(args[0]->f_path.dentry->d_name.name);
+	self->file = args[0];
 }
 
 fbt::vfs_read:return,
 fbt::vfs_write:return
-/self->name != NULL && (ssize_t)arg1 > 0/
+/self->file != 0 && (ssize_t)arg1 > 0/
 {
-	@[execname, self->name, probefunc] = sum(arg1);
+	@[execname, stringof(self->file->f_path.dentry->d_name.name), probefunc] = sum(arg1);
 }
 
 fbt::vfs_read:return,
 fbt::vfs_write:return
 {
-	self->name = 0;
+	self->file = 0;
 }
 
 dtrace:::END
