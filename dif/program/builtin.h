@@ -52,6 +52,7 @@ enum class BuiltinType : std::uint8_t {
 enum class BuiltinSource : std::uint8_t {
   Moment,  // what a trap's record holds, or nothing of the guest: later, too
   Words,   // words of the guest's memory that are known beforehand: later, where they are recorded
+  Guest,   // the guest's memory and state: only while the vCPU stands still
 };
 
 enum class ArgumentKind : std::uint8_t {

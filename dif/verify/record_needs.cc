@@ -313,10 +313,10 @@ class ClauseNeeds {
     difo_ = &difo;
     pushed_.clear();
     if (difo.destructive) prevent(0, "changes the guest");
-    // Who the process is, and in which address space, is recorded beside its code.
-    needs_.ids |= is_user_code(difo.result.kind);
-    needs_.registers |= is_user_code(difo.result.kind);
-    needs_.user_stack |= difo.result.kind == ValueKind::UserStack;
+    if (is_user_code(difo.result.kind)) {
+      prevent(0, difo.result.kind == ValueKind::UserStack ? "follows the process's stack"
+                                                          : "looks at the process's code");
+    }
     needs_.stack |= difo.result.kind == ValueKind::KernelStack;
     Known first;
     first.variables = std::move(variables_);
@@ -393,7 +393,7 @@ class ClauseNeeds {
   void run(std::size_t at, Insn in, Known& known);
   void load(std::size_t at, Insn in, LoadedMemory memory, Known& known);
   void load_builtin(std::size_t at, Insn in, Known& known);
-  void load_array(Insn in, Known& known);
+  void load_array(std::size_t at, Insn in, Known& known);
   void push_reference(std::size_t at, Insn in, const Known& known);
   void call(std::size_t at, Insn in, Known& known);
   std::optional<std::uint64_t> bytes_behind(Subroutine which, std::size_t n);
@@ -495,7 +495,7 @@ void ClauseNeeds::run(std::size_t at, Insn in, Known& known) {
       known.compares_error = false;
       read_ours_or(at, r1, string_size_);
       return read_ours_or(at, r2, string_size_);
-    case Opcode::Ldga: return load_array(in, known);
+    case Opcode::Ldga: return load_array(at, in, known);
     case Opcode::Ldgs:
       if (in.index() < kFirstUserVariable) return load_builtin(at, in, known);
       [[fallthrough]];
@@ -559,7 +559,7 @@ void ClauseNeeds::load(std::size_t at, Insn in, LoadedMemory memory, Known& know
 
 void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   const auto info = find_builtin(in.index());
-  if (!info) return prevent(at, kReads);
+  if (!info || info->source == BuiltinSource::Guest) return prevent(at, kReads);
   Value value;
   value.is_ours = info->type == BuiltinType::String;
   if (info->source == BuiltinSource::Words &&
@@ -583,10 +583,10 @@ void ClauseNeeds::load_builtin(std::size_t at, Insn in, Known& known) {
   known.set(in.rd(), value);
 }
 
-void ClauseNeeds::load_array(Insn in, Known& known) {
+void ClauseNeeds::load_array(std::size_t at, Insn in, Known& known) {
   Value value;
   needs_.registers |= in.r1() != kArgsArray;
-  needs_.user_registers |= in.r1() == kUregsArray;
+  if (in.r1() == kUregsArray) prevent(at, kReads);
   if (in.r1() == kArgsArray) {
     const auto n = known.at(in.r2()).constant();
     const bool is_known = n && *n < kMaxProbeArguments;
@@ -906,8 +906,6 @@ void RecordNeeds::add_looks(const RecordNeeds& other) {
   registers |= other.registers;
   ids |= other.ids;
   stack |= other.stack;
-  user_registers |= other.user_registers;
-  user_stack |= other.user_stack;
   keeps_past_success |= other.keeps_past_success;
   for (const Builtin variable : other.variables) {
     if (std::ranges::find(variables, variable) == variables.end()) variables.push_back(variable);

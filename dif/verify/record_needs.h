@@ -83,8 +83,6 @@ struct RecordNeeds {
   bool registers = false;            // regs[], or what a variable makes of them
   bool ids = false;                  // of the task: pid, tid, or what tells threads apart
   bool stack = false;                // the kernel's
-  bool user_registers = false;       // uregs[]
-  bool user_stack = false;           // the process's, which begins by its registers
   std::vector<Builtin> variables{};  // those of BuiltinSource::Words, each once
   std::vector<RecordLoad> loads{};   // each once; a load's base is an earlier one
   std::vector<RecordPath> paths{};   // each once; counted from `loads`, too

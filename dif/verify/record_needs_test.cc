@@ -47,9 +47,11 @@ TEST(RecordNeeds, TheRecordHasWhoAndWhen) {
                               Builtin::Walltimestamp, Builtin::Cpu, Builtin::Ipl}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
   }
-  for (const Builtin which :
-       {Builtin::Vtimestamp, Builtin::Ppid, Builtin::Uid, Builtin::Gid, Builtin::Caller,
-        Builtin::Stackdepth, Builtin::Ustackdepth, Builtin::Ucaller}) {
+  for (const Builtin which : {Builtin::Ustackdepth, Builtin::Ucaller}) {
+    EXPECT_FALSE(is_deferred(builtin(which)));
+  }
+  for (const Builtin which : {Builtin::Vtimestamp, Builtin::Ppid, Builtin::Uid, Builtin::Gid,
+                              Builtin::Caller, Builtin::Stackdepth}) {
     EXPECT_TRUE(is_deferred(builtin(which)));
     EXPECT_EQ(needs_of(builtin(which)).variables, std::vector{which});
   }
@@ -69,28 +71,9 @@ TEST(RecordNeeds, ArgumentsAreForThePlaceToDecide) {
   EXPECT_EQ(needs_of(any).arguments, (1u << kMaxProbeArguments) - 1);
 }
 
-TEST(RecordNeeds, RegistersAreRecordedAndTheProcesssAreAskedFor) {
-  const auto of = [](unsigned array) {
-    return needs_of(difo({encode(Opcode::Ldga, array, 0, 1), encode_return(1)}));
-  };
-  EXPECT_EQ(of(kRegsArray), (RecordNeeds{.registers = true}));
-  EXPECT_EQ(of(kUregsArray), (RecordNeeds{.registers = true, .user_registers = true}));
-  RecordNeeds both = of(kRegsArray);
-  both |= of(kUregsArray);
-  EXPECT_TRUE(both.user_registers);
-}
-
-TEST(RecordNeeds, CodeOfAProcesssIsOfItsIdAndAddressSpace) {
-  for (const ValueKind kind :
-       {ValueKind::UserSymbol, ValueKind::UserModule, ValueKind::UserAddress}) {
-    EXPECT_EQ(needs_of(difo({encode_return(0)}, {kind, false, 16})),
-              (RecordNeeds{.registers = true, .ids = true}));
-  }
-  const RecordNeeds stack = needs_of(difo({encode_return(0)}, {ValueKind::UserStack, false, 88}));
-  EXPECT_EQ(stack, (RecordNeeds{.registers = true, .ids = true, .user_stack = true}));
-  RecordNeeds both;
-  both |= stack;
-  EXPECT_TRUE(both.user_stack);
+TEST(RecordNeeds, RegistersAreRecordedAndTheProcesssAreNot) {
+  EXPECT_TRUE(is_deferred(difo({encode(Opcode::Ldga, kRegsArray, 0, 1), encode_return(1)})));
+  EXPECT_FALSE(is_deferred(difo({encode(Opcode::Ldga, kUregsArray, 0, 1), encode_return(1)})));
 }
 
 TEST(RecordNeeds, OnlyWhatLooksAtRegistersOrIdsNeedsThem) {
@@ -657,7 +640,8 @@ TEST(RecordNeeds, TheKernelsStackIsRecorded) {
   EXPECT_TRUE(both.stack);
 }
 
-TEST(RecordNeeds, DestructiveActionsWait) {
+TEST(RecordNeeds, TheProcesssStacksAndDestructiveActionsWait) {
+  EXPECT_FALSE(is_deferred(difo({}, ValueType{ValueKind::UserAddress, false, 16})));
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Stop, {})})).obstacle);
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Chill, {constant(1)})})).obstacle);
   EXPECT_TRUE(needs_of(clause({action(ActionKind::Tracemem, {constant(1)})})).obstacle);

@@ -44,8 +44,7 @@ LinuxContext::LinuxContext(vmm::GuestMemory& memory, const guest_linux::Kernel& 
       kernel_reader_(memory, kernel_table_, guest_linux::find_linear_map(memory, kernel)),
       process_reader_(memory, kernel_table_),
       thread_clock_(kernel, kernel_reader_, run_times),
-      unwinder_(make_unwinder(memory, kernel, parts.host_tables)),
-      mapping_states_(guest_linux::MappingStates::from(kernel.types())) {}
+      unwinder_(make_unwinder(memory, kernel, parts.host_tables)) {}
 
 LinuxContext::~LinuxContext() = default;
 
@@ -56,20 +55,13 @@ void LinuxContext::begin(const Registers& registers, GuestVirt percpu_base,
   begin_moment(own_registers_, percpu_base, task);
   when_ = when;
   is_over_ = false;
-  follow_process();
-  if (!parts_.follows_vcpus) return;
-  follow_tables();
-  process_reader_.set_table(process_table_);
-}
-
-/// Forgets the last firing's translations.
-void LinuxContext::follow_process() const {
   kernel_reader_.forget();
   // With page-table isolation CR3 may be the user's half of the pair (bit 12 set): it maps all of
   // the process, which is what we read through it. The low bits are the PCID.
-  const std::uint64_t root = arch::page_table_of(*registers_).root.raw();
+  const std::uint64_t root = arch::page_table_of(registers).root.raw();
   process_table_.root = GuestPhys(root & ~kernel_table_.encryption_mask);
-  process_reader_.set_table(process_table_);
+  if (parts_.follows_vcpus) follow_tables();
+  process_reader_.set_table(process_table_);  // forgets the last firing's translations
 }
 
 void LinuxContext::replay(const vmm::Trap& trap, std::uint64_t time) {

@@ -20,7 +20,6 @@
 #include "vmm/linux/linear_map.h"
 #include "vmm/linux/packets.h"
 #include "vmm/linux/paths.h"
-#include "vmm/linux/processes/mapping_state.h"
 #include "vmm/linux/stacks/stack_tables.h"
 #include "vmm/page_walk.h"
 #include "vmm/shim/mailboxes.h"
@@ -145,9 +144,7 @@ class LinuxContext final : public dif::GuestContext {
   Result<std::size_t, Fault> kernel_stack(std::span<std::uint64_t> frames) const override;
   /// By the unwind tables of what the process runs, and by frame pointers where there are none
   /// (vmm/linux/processes/user_unwind.h). By frame pointers alone if the kernel's types do not
-  /// describe processes. At a moment that is over, the stack is the record's, and all else is what
-  /// the process has now, which AddressSpaceWatch keeps. Fault then: the stack goes on where the
-  /// record has nothing.
+  /// describe processes.
   Result<std::size_t, Fault> user_stack(std::span<std::uint64_t> frames) const override;
   Result<bool, Fault> progeny_of(std::int64_t pid) const override;
   /// Fault: a page that is absent, read-only, code, or was never written.
@@ -161,9 +158,6 @@ class LinuxContext final : public dif::GuestContext {
   bool keeps_still() const { return keeps_still_; }
 
  private:
-  void follow_process() const;
-  Result<std::size_t, Fault> recorded_user_stack(const Registers& from, GuestVirt mm,
-                                                 std::span<std::uint64_t> frames) const;
   void begin_moment(const Registers& registers, GuestVirt percpu_base,
                     const std::optional<vmm::TrappedTask>& task);
   Result<GuestVirt, Fault> current() const;
@@ -200,13 +194,12 @@ class LinuxContext final : public dif::GuestContext {
   const guest_linux::LinuxPackets packets_;
   const LinuxLocks locks_;
   const arch::PageTable kernel_table_;
-  mutable arch::PageTable process_table_;
+  arch::PageTable process_table_;
   const std::uint64_t saved_registers_;  // guest_linux::find_saved_registers()
   guest_linux::LinearMapReader kernel_reader_;
-  mutable vmm::PageTableReader process_reader_;
+  vmm::PageTableReader process_reader_;
   mutable ThreadClock thread_clock_;
   const std::unique_ptr<guest_linux::UserUnwinder> unwinder_;  // null: by frame pointers
-  const std::optional<guest_linux::MappingStates> mapping_states_;
   const UserHalfReader user_half_{process_reader_};
   vmm::RecordedRuns runs_;
   const RecordedMemory recorded_kernel_{runs_, RecordedMemory::Half::Kernel},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "providers/clock/host_clock.h"
 #include "providers/context/linux_context.h"
@@ -23,16 +22,6 @@ constexpr unsigned kMostAncestors = 1024;
 constexpr Fault bad_address(std::uint64_t at) {
   return Fault{FaultKind::BadAddress, 0, at};
 }
-constexpr Fault bad_stack(GuestVirt at) {
-  return Fault{FaultKind::BadStack, 0, at.raw()};
-}
-
-/// Tells lists of frames apart.
-std::uint64_t sum_of(std::span<const std::uint64_t> frames) {
-  std::uint64_t sum = frames.size();
-  for (const std::uint64_t frame : frames) sum = std::rotl(sum, 7) * 31 + frame;
-  return sum;
-}
 
 }  // namespace
 
@@ -47,7 +36,7 @@ Result<Registers, Fault> LinuxContext::user_registers() const {
   const auto at = stack.checked_add(saved_registers_);
   if (!at) return tl::make_unexpected(bad_address(stack.raw()));
   Registers user = arch::unsave(TRY(load<arch::SavedRegisters>(kernel(), *at)));
-  if (!user.in_user_mode()) return tl::make_unexpected(bad_stack(*at));
+  if (!user.in_user_mode()) return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
   user.cr0 = registers_->cr0, user.cr3 = registers_->cr3, user.cr4 = registers_->cr4;
   user.efer = registers_->efer;
   return user;
@@ -66,7 +55,7 @@ Result<std::size_t, Fault> LinuxContext::kernel_stack(std::span<std::uint64_t> f
       guest_linux::unwind(*parts_.stack_tables, kernel(), *registers_, start, frames);
   // Else a stack that ends where the record does would be taken for a whole one.
   if (const auto at = recorded_kernel_.missed()) {
-    return tl::make_unexpected(bad_stack(*at));
+    return tl::make_unexpected(Fault{FaultKind::BadStack, 0, at->raw()});
   }
   return found;
 }
@@ -82,46 +71,13 @@ Result<std::size_t, Fault> LinuxContext::user_stack(std::span<std::uint64_t> fra
   const auto user = user_registers();
   if (!user || frames.empty()) return 0;
   // A 32-bit program's frames are of another size.
-  frames = frames.first(user->cs == kUser64 ? frames.size() : 1);
+  const std::size_t most = user->cs == kUser64 ? frames.size() : 1;
+  // A record has neither the stack nor the tables.
   const auto mm = task_field<std::uint64_t>(layout_.task_mm);
-  const bool has_tables = unwinder_ && frames.size() > 1 && mm && *mm != 0;
-  if (is_over_) follow_process();
-  recorded_user_.forget_missed();
-  std::size_t found = 0;
-  if (!has_tables) {
-    found = follow_frame_pointers(this->user(), *user, frames);
-  } else if (is_over_) {
-    found = TRY(recorded_user_stack(*user, GuestVirt(*mm), frames));
-  } else {
-    found = unwinder_->walk({kernel_reader_, user_half_, GuestVirt(*mm)}, *user, frames);
+  if (!unwinder_ || is_over_ || most == 1 || !mm || *mm == 0) {
+    return follow_frame_pointers(this->user(), *user, frames.first(most));
   }
-  // Else a stack that ends where the record does would be taken for a whole one. Where the process
-  // has nothing either, it ends.
-  const auto missed = recorded_user_.missed();
-  if (!missed || !load<std::byte>(user_half_, *missed)) return found;
-  return tl::make_unexpected(bad_stack(*missed));
-}
-
-/// The process runs on, so its mappings may change in the middle of a walk. Whoever is about to
-/// change them may stand still, too (AddressSpaceWatch): then two walks find the same.
-Result<std::size_t, Fault> LinuxContext::recorded_user_stack(
-    const Registers& from, GuestVirt mm, std::span<std::uint64_t> frames) const {
-  constexpr unsigned kTries = 16;
-  if (!mapping_states_) return tl::make_unexpected(bad_stack(mm));
-  std::optional<std::uint64_t> last;
-  for (unsigned n = 0; n < kTries; ++n) {
-    kernel_reader_.forget();
-    const auto before = mapping_states_->read(kernel_reader_, mm);
-    recorded_user_.forget_missed();
-    const std::size_t found =
-        unwinder_->walk({kernel_reader_, user_half_, mm, &recorded_user_}, from, frames);
-    const auto after = mapping_states_->read(kernel_reader_, mm);
-    const std::uint64_t sum = sum_of(frames.first(found));
-    const bool is_same = before && before == after;
-    if (is_same && (!before->is_changing || last == sum)) return found;
-    last = is_same ? std::optional(sum) : std::nullopt;
-  }
-  return tl::make_unexpected(bad_stack(mm));
+  return unwinder_->walk({kernel(), this->user(), GuestVirt(*mm)}, *user, frames.first(most));
 }
 
 Result<std::uint64_t, Fault> LinuxContext::user_caller() const {

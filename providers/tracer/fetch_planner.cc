@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "vmm/base/check.h"
-#include "vmm/linux/layout.h"
 
 namespace ringside::providers {
 namespace {
@@ -77,12 +76,6 @@ using FilterWords = std::array<std::optional<Start>, dif::kMaxProbeArguments>;
 struct Passed {
   const ArgumentPlan& plan;
   const FilterWords& filter_words;
-};
-
-/// The place of a probe.
-struct Where {
-  bool at_function_edge = false;
-  bool in_process = false;
 };
 
 /// Of addresses that are counted from a word, the number of the word that one lies in.
@@ -197,8 +190,6 @@ class Planned {
     return std::nullopt;
   }
 
-  void add_user_stack(const vmm::FetchUserStack& stack) { list_.add_user_stack(stack); }
-
   std::optional<std::uint16_t> add_word(const ArgumentSource::WordPlace& place) {
     return add({source_of(place.base), place.offset}, kPointerBytes);
   }
@@ -263,41 +254,7 @@ Obstacle add_run_time(Planned& planned) {
   return std::nullopt;
 }
 
-/// The registers that the process had when it entered the kernel; empty where there is no room.
-/// `saved` becomes the word that has the first of them.
-Obstacle add_user_registers(Planned& planned, std::uint16_t& saved) {
-  const Offset mm = planned.kernel().layout.task_mm, stack = planned.kernel().layout.task_stack;
-  if (!mm || !stack) return kNoTypes;
-  const auto lowest = planned.add({FetchLoad::kTask, *stack}, kPointerBytes);
-  if (!lowest || !planned.add({FetchLoad::kTask, *mm}, kPointerBytes)) return kTooMuch;
-  const auto at = static_cast<std::int64_t>(planned.kernel().saved_registers);
-  const auto first = planned.add({*lowest, at}, sizeof(arch::SavedRegisters));
-  if (first) saved = *first;
-  return first ? std::nullopt : kTooMuch;
-}
-
-/// All of the process's stack. In user mode, its stack pointer is the trap's own.
-Obstacle add_user_stack(Planned& planned, bool in_process) {
-  const Result<UserStackEnds>& ends = planned.kernel().user_stacks;
-  const Offset mm = planned.kernel().layout.task_mm;
-  if (!ends) return ends.error().message;
-  if (!mm) return kNoTypes;
-  std::uint16_t pointer = source_of(arch::kStackPointer);
-  if (!in_process) {
-    std::uint16_t saved = 0;
-    if (auto why = add_user_registers(planned, saved)) return why;
-    pointer = static_cast<std::uint16_t>(saved + arch::saved_word(arch::kStackPointer).word);
-  }
-  const auto space = planned.add({FetchLoad::kTask, *mm}, kPointerBytes);
-  const auto data = planned.add({FetchLoad::kTask, ends->thread_data}, kPointerBytes);
-  if (!space || !data) return kTooMuch;
-  const auto first = planned.add({*space, ends->first_thread}, kPointerBytes);
-  if (!first) return kTooMuch;
-  planned.add_user_stack({pointer, {*first, *data}});
-  return std::nullopt;
-}
-
-Obstacle add_variable(Planned& planned, dif::Builtin variable, const Where& where) {
+Obstacle add_variable(Planned& planned, dif::Builtin variable, bool at_function_edge) {
   using dif::Builtin;
   const guest_linux::KernelLayout& layout = planned.kernel().layout;
   switch (variable) {
@@ -306,11 +263,9 @@ Obstacle add_variable(Planned& planned, dif::Builtin variable, const Where& wher
     case Builtin::Uid: return add_behind_task(planned, layout.task_cred, layout.cred_uid);
     case Builtin::Gid: return add_behind_task(planned, layout.task_cred, layout.cred_gid);
     case Builtin::Caller:
-      if (!where.at_function_edge) return planned.add_stack();
+      if (!at_function_edge) return planned.add_stack();
       return planned.add({source_of(arch::kStackPointer)}, kPointerBytes) ? std::nullopt : kTooMuch;
     case Builtin::Stackdepth: return planned.add_stack();
-    case Builtin::Ucaller:
-    case Builtin::Ustackdepth: return add_user_stack(planned, where.in_process);
     default: return "a variable is of the guest's memory";
   }
 }
@@ -563,28 +518,23 @@ Obstacle add_paths(Planned& planned, const Passed& passed, const RecordNeeds& ne
 }
 
 Obstacle add_needs(Planned& planned, const Passed& passed, const RecordNeeds& needs,
-                   const Where& where, std::vector<Copied>& copied) {
+                   bool at_function_edge, std::vector<Copied>& copied) {
   Obstacle why = needs.obstacle;
   if (!why && needs.keeps_past_success && passed.plan.kept.until_success) {
     why = "where the call has succeeded, its arguments are gone";
   }
   if (!why) why = add_arguments(planned, passed, needs);
   for (const dif::Builtin variable : needs.variables) {
-    if (!why) why = add_variable(planned, variable, where);
+    if (!why) why = add_variable(planned, variable, at_function_edge);
   }
   if (!why && needs.stack) why = planned.add_stack();
-  if (!why && needs.user_registers && !where.in_process) {
-    std::uint16_t saved = 0;
-    why = add_user_registers(planned, saved);
-  }
-  if (!why && needs.user_stack) why = add_user_stack(planned, where.in_process);
   if (!why) why = add_loads(planned, passed, needs, needs.loads.size(), copied);
   return why ? why : add_paths(planned, passed, needs, copied);
 }
 
 Obstacle add_code(Planned& planned, const RecordedCode& code, const FilterWords& filter_words,
                   std::vector<Copied>& copied) {
-  return add_needs(planned, {code.plan, filter_words}, code.needs, Where(), copied);
+  return add_needs(planned, {code.plan, filter_words}, code.needs, false, copied);
 }
 
 Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& filter_words) {
@@ -605,7 +555,7 @@ Obstacle add_filter(Planned& planned, const TrapFilter& filter, FilterWords& fil
 }
 
 Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
-  const Binding* const binding = probe.binding;
+  const auto& [binding, needs] = probe;
   FilterWords filter_words;
   Obstacle why;
   if (binding->filter != nullptr) why = add_filter(planned, *binding->filter, filter_words);
@@ -614,8 +564,8 @@ Obstacle add_probe(Planned& planned, const PlacedProbe& probe) {
   }
   std::vector<Copied> copied;
   return why ? why
-             : add_needs(planned, {*binding->plan, filter_words}, probe.needs,
-                         {binding->at_function_edge, probe.in_process}, copied);
+             : add_needs(planned, {*binding->plan, filter_words}, needs, binding->at_function_edge,
+                         copied);
 }
 
 /// Where the task has its name, or an id of 4 bytes.
@@ -735,13 +685,13 @@ Obstacle add_checks(Planned& planned, std::span<const PlacedProbe> probes) {
 
 bool looks_at_registers(const RecordNeeds& needs) {
   return needs.registers || needs.arguments != 0 || needs.error_number || needs.stack ||
-         needs.user_registers || needs.user_stack || needs.follows_arguments();
+         needs.follows_arguments();
 }
 
 /// The parts that a record at the place of these probes has to have.
 FetchList::Copies copies_for(std::span<const PlacedProbe> probes) {
   FetchList::Copies copies{.registers = false, .ids = false};
-  for (const auto& [binding, needs, in_process] : probes) {
+  for (const auto& [binding, needs] : probes) {
     const bool only_fires = binding->role == Role::Fires && binding->filter == nullptr;
     const bool by_registers =
         binding->condition != arch::kNoCondition || binding->number != kNoNumber;
@@ -760,13 +710,6 @@ Obstacle plan(Planned& planned, std::span<const PlacedProbe> probes) {
 }
 
 }  // namespace
-
-std::optional<UserStackEnds> UserStackEnds::from(const TypeGraph& types) {
-  const auto first = guest_linux::offset_of(types, "mm_struct", {"start_stack"});
-  const auto data = guest_linux::offset_of(types, "task_struct", {"thread", "fsbase"});
-  if (!first || !data) return std::nullopt;
-  return UserStackEnds{*first, *data};
-}
 
 Obstacle plan_fetch(FetchList& list, std::span<const PlacedProbe> probes,
                     const KernelOffsets& kernel) {

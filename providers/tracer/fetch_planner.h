@@ -20,17 +20,6 @@ namespace ringside::providers {
 struct PlacedProbe {
   const Binding* binding = nullptr;
   dif::RecordNeeds needs;
-  bool in_process = false;  // the place is in a file of a process's, else in the kernel
-};
-
-/// Where a task's stack in user mode begins, which is at one of these words: that of a process's
-/// first thread, or, as C libraries lay it out, that of another thread, below its own data.
-struct UserStackEnds {
-  std::uint32_t first_thread = 0;  // in struct mm_struct
-  std::uint32_t thread_data = 0;   // in struct task_struct: its FS base
-
-  /// Empty if the kernel's types do not tell.
-  static std::optional<UserStackEnds> from(const TypeGraph& types);
 };
 
 /// Where the kernel keeps what clauses may look at by a built-in variable or a path.
@@ -38,10 +27,6 @@ struct KernelOffsets {
   const guest_linux::KernelLayout& layout;
   std::optional<GuestVirt> run_queues;             // ThreadClock::run_queues()
   std::optional<guest_linux::PathLayout> paths{};  // empty: paths wait
-  /// From the lowest address of a task's stack in the kernel to the registers of user mode.
-  std::uint64_t saved_registers = 0;
-  /// Empty, with the reason: clauses that follow the process's stack wait.
-  Result<UserStackEnds> user_stacks = UserStackEnds{};
 };
 
 /// Makes `list` what firings of the probes at one place need. Returns why they

@@ -17,7 +17,6 @@ using dif::Builtin, dif::RecordAddress, dif::RecordCheck, dif::RecordLoad, dif::
 using vmm::FetchCheck, vmm::FetchList, vmm::FetchLoad, vmm::TaskCheck;
 using Base = RecordAddress::Base;
 
-constexpr std::int32_t kSaved = 0x4000 - 168;
 constexpr std::uint16_t kRdi = FetchLoad::register_source(SHIM_RDI),
                         kRsp = FetchLoad::register_source(SHIM_RSP),
                         kFirstRun = (SHIM_RECORD_RUNS + sizeof(shim_run)) / 8,
@@ -32,11 +31,10 @@ class Planner : public testing::Test {
     layout_.cred_uid = 8;
     layout_.cred_gid = 12;
     layout_.task_stack = 0x20;
-    layout_.task_mm = 0x480;
   }
   std::optional<std::string> add(const RecordNeeds& needs, const ArgumentPlan& plan) {
     binding_.plan = &plan;
-    const PlacedProbe probe{&binding_, needs, in_process_};
+    const PlacedProbe probe{&binding_, needs};
     return plan_fetch(list_, std::span(&probe, 1), places());
   }
   std::optional<std::string> add(const RecordNeeds& needs) {
@@ -58,13 +56,11 @@ class Planner : public testing::Test {
     return needs;
   }
 
-  KernelOffsets places() const { return {layout_, run_queues_, paths_, kSaved, user_stacks_}; }
+  KernelOffsets places() const { return {layout_, run_queues_, paths_}; }
 
   guest_linux::KernelLayout layout_;
   std::optional<GuestVirt> run_queues_;
   std::optional<guest_linux::PathLayout> paths_;
-  Result<UserStackEnds> user_stacks_ = UserStackEnds{.first_thread = 0x138, .thread_data = 0x1508};
-  bool in_process_ = false;
   Binding binding_;
   FetchList list_;
 };
@@ -257,62 +253,6 @@ TEST_F(Planner, AStackNeedsTheTasks) {
   EXPECT_TRUE(list_.has_stack());
   layout_.task_stack.reset();
   EXPECT_TRUE(add({.stack = true}));
-}
-
-TEST_F(Planner, TheUsersRegistersLieAtTheTopOfTheTasksStack) {
-  const RecordNeeds needs{.registers = true, .user_registers = true};
-  EXPECT_FALSE(add(needs));
-  expect({{FetchLoad::kTask, 1, false, 0x20},
-          {FetchLoad::kTask, 1, false, 0x480},
-          {kFirstRun, 21, false, kSaved}});
-  EXPECT_TRUE(list_.copies().registers);
-  in_process_ = true;
-  EXPECT_FALSE(add(needs));
-  expect({});
-  EXPECT_TRUE(list_.copies().registers) << "they are the trap's own";
-  in_process_ = false;
-  layout_.task_mm.reset();
-  EXPECT_TRUE(add(needs));
-}
-
-TEST_F(Planner, AProcesssStackBeginsByThoseRegistersAndEndsByItsThread) {
-  constexpr std::uint16_t kSavedRun = kFirstRun + 6;  // behind two runs of a word
-  for (const RecordNeeds& needs :
-       {RecordNeeds{.user_stack = true},
-        RecordNeeds{.registers = true, .variables = {Builtin::Ucaller}},
-        RecordNeeds{.registers = true, .variables = {Builtin::Ustackdepth}}}) {
-    ASSERT_FALSE(add(needs));
-    expect({{FetchLoad::kTask, 1, false, 0x20},
-            {FetchLoad::kTask, 1, false, 0x480},
-            {kFirstRun, 21, false, kSaved},
-            {FetchLoad::kTask, 1, false, 0x1508},
-            {kFirstRun + 3, 1, false, 0x138}});
-    FetchList same = list_;
-    same.add_user_stack({});
-    EXPECT_EQ(same, list_) << "it has one";
-  }
-  constexpr FetchList::Copies kRegisters{.registers = true, .ids = false};
-  FetchList expected(kRegisters);
-  for (const FetchLoad& load : list_.loads()) expected.add(load);
-  expected.add_user_stack({kSavedRun + 19, {kSavedRun + 21 + 5, kSavedRun + 21 + 2}});
-  EXPECT_EQ(list_, expected);
-  EXPECT_TRUE(list_.copies().registers);
-
-  in_process_ = true;
-  ASSERT_FALSE(add({.user_stack = true}));
-  expected = FetchList(kRegisters);
-  expected.add({FetchLoad::kTask, 1, false, 0x480});
-  expected.add({FetchLoad::kTask, 1, false, 0x1508});
-  expected.add({kFirstRun, 1, false, 0x138});
-  expected.add_user_stack({kRsp, {kFirstRun + 6, kFirstRun + 3}});
-  EXPECT_EQ(list_, expected);
-}
-
-TEST_F(Planner, AProcesssStackWaitsWithTheReason) {
-  user_stacks_ = fail(ErrorCode::Unsupported, "it is so");
-  EXPECT_EQ(add({.user_stack = true}), "it is so");
-  EXPECT_EQ(add({.variables = {Builtin::Ucaller}}), "it is so");
-  EXPECT_FALSE(add({.user_registers = true}));
 }
 
 TEST_F(Planner, LoadsBeginAtArgumentsTheTaskConstantsAndEarlierLoads) {

@@ -23,7 +23,6 @@
 #include "providers/pid/usdt_provider.h"
 #include "providers/sdt/sdt.h"
 #include "providers/stable/stable_provider.h"
-#include "providers/tracer/address_space_watch.h"
 #include "providers/tracer/fetch_planner.h"
 #include "vmm/linux/kernel_variables.h"
 #include "vmm/linux/layout.h"
@@ -181,11 +180,6 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   Result<void> record_at(std::span<const GuestVirt> places, std::uint8_t list);
   Result<void> watch_added_files();
   void add_watched_files(std::map<GuestVirt, vmm::FetchList>& recording);
-  std::map<GuestVirt, vmm::FetchList> find_recording_and_watch();
-  static bool any_user_stack(const std::map<GuestVirt, vmm::FetchList>& recording);
-  void watch_no_spaces();
-  void add_watched_spaces(std::map<GuestVirt, vmm::FetchList>& recording) const;
-  bool is_worth_it(const std::map<GuestVirt, vmm::FetchList>& recording);
   using ByPlace = std::map<GuestVirt, std::vector<const Binding*>>;
   static ByPlace by_place(std::span<const DispatchTable::EnabledBinding> bound);
   std::optional<std::string> why_waits(GuestVirt at, std::span<const Binding* const> bindings,
@@ -248,14 +242,11 @@ class RunningKernelTracer::Trace final : public KernelTrace {
   LinuxContexts contexts_;
   const DispatchTable::Change first_;
   TrapDispatcher dispatcher_;
-  std::optional<AddressSpaceWatch> spaces_;    // where stacks of processes are recorded
   std::optional<Replay> replay_;               // where traps are recorded
   std::optional<vmm::TrapHandlers> handlers_;  // the dispatcher or the replay, and the watches
   std::function<dif::RecordNeeds(dif::ProbeId, dif::EntryArguments)> record_needs_;  // Wants'
   std::optional<GuestVirt> run_queues_;           // KernelOffsets'
   std::optional<guest_linux::PathLayout> paths_;  // likewise
-  std::uint64_t saved_registers_ = 0;             // likewise
-  Result<UserStackEnds> user_stacks_{};           // likewise
   std::set<GuestVirt> watched_files_;             // by inode
   std::vector<vmm::FetchList> lists_;             // that the guest has, from 1 on
   std::optional<std::string> obstacle_;           // recording_obstacle()
@@ -278,7 +269,6 @@ void RunningKernelTracer::Trace::make_handlers(vmm::TrapSink& sink) {
   if (tracer_.files_) tracer_.files_->add_to(*handlers_);
   if (tracer_.pages_) tracer_.pages_->add_to(*handlers_);
   if (tracer_.hibernation_) tracer_.hibernation_->add_to(*handlers_);
-  if (spaces_) spaces_->add_to(*handlers_);
 }
 
 /// A probe of one process does nothing in others.
@@ -294,22 +284,17 @@ void RunningKernelTracer::Trace::add_process(dif::RecordNeeds& needs, std::int32
 std::optional<std::string> RunningKernelTracer::Trace::why_waits(
     GuestVirt at, std::span<const Binding* const> bindings, vmm::FetchList& list) const {
   const auto& kexec_site = tracer_.table_.kexec_site();
-  const bool is_ours = !handlers_->watches_at(at).empty() || (spaces_ && spaces_->is_place(at)) ||
-                       (kexec_site && *kexec_site && **kexec_site == at);
+  const bool is_ours =
+      !handlers_->watches_at(at).empty() || (kexec_site && *kexec_site && **kexec_site == at);
   if (is_ours) return "a probe stands where ringside waits for the guest itself";
   std::vector<PlacedProbe> probes;
   for (const Binding* binding : bindings) {
     const auto entrys =
         binding->plan->kept.any() ? dif::EntryArguments::Kept : dif::EntryArguments::Gone;
-    probes.push_back({binding, record_needs_(binding->probe, entrys), tracer_.users_.owns(at)});
+    probes.push_back({binding, record_needs_(binding->probe, entrys)});
     if (binding->process != 0) add_process(probes.back().needs, binding->process);
   }
-  return plan_fetch(list, probes,
-                    {.layout = tracer_.kernel_.layout(),
-                     .run_queues = run_queues_,
-                     .paths = paths_,
-                     .saved_registers = saved_registers_,
-                     .user_stacks = user_stacks_});
+  return plan_fetch(list, probes, {tracer_.kernel_.layout(), run_queues_, paths_});
 }
 
 RunningKernelTracer::Trace::ByPlace RunningKernelTracer::Trace::by_place(
@@ -382,8 +367,7 @@ bool RunningKernelTracer::Trace::drop_checks(std::map<GuestVirt, vmm::FetchList>
   bool any = false;
   for (auto& [at, list] : recording) {
     const bool is_watched = (tracer_.files_ && tracer_.files_->is_place(at)) ||
-                            (tracer_.pages_ && tracer_.pages_->is_place(at)) ||
-                            (spaces_ && spaces_->is_place(at));  // by checks alone
+                            (tracer_.pages_ && tracer_.pages_->is_place(at));  // by checks alone
     if (!is_watched) any |= list.drop_checks();
   }
   return any;
@@ -447,62 +431,6 @@ Result<void> RunningKernelTracer::Trace::watch_added_files() {
   return {};
 }
 
-/// If clauses follow a process's stack, with what its end has to wait for.
-std::map<GuestVirt, vmm::FetchList> RunningKernelTracer::Trace::find_recording_and_watch() {
-  const TypeGraph& types = tracer_.kernel_.types();
-  const auto ends = UserStackEnds::from(types);
-  if (!ends || !guest_linux::MappingStates::from(types)) {
-    user_stacks_ = fail(ErrorCode::Unsupported,
-                        "the kernel's types do not describe stacks and mappings of processes");
-  } else {
-    user_stacks_ = *ends;
-  }
-  auto recording = find_recording();
-  if (!any_user_stack(recording)) {
-    watch_no_spaces();
-    return recording;
-  }
-  auto watch = AddressSpaceWatch::prepare(tracer_.table_, tracer_.kernel_);
-  if (watch) {
-    spaces_.emplace(std::move(*watch));
-  } else {
-    user_stacks_ = tl::make_unexpected(watch.error());
-  }
-  why_waiting_.clear();
-  obstacle_.reset();
-  return find_recording();  // where the watch stands, probes wait
-}
-
-/// Where a probe stands, too, all traps wait.
-void RunningKernelTracer::Trace::add_watched_spaces(
-    std::map<GuestVirt, vmm::FetchList>& recording) const {
-  const ByPlace bound = by_place(first_.added);
-  for (const auto& [at, list] : spaces_->lists()) {
-    if (!bound.contains(at)) recording.emplace(at, list);
-  }
-}
-
-bool RunningKernelTracer::Trace::any_user_stack(
-    const std::map<GuestVirt, vmm::FetchList>& recording) {
-  return std::ranges::any_of(recording,
-                             [](const auto& place) { return place.second.has_user_stack(); });
-}
-
-void RunningKernelTracer::Trace::watch_no_spaces() {
-  if (spaces_) spaces_->give_up();
-  spaces_.reset();
-  user_stacks_ = fail(ErrorCode::Unsupported, "no process's stack was recorded when tracing began");
-}
-
-/// A trap that waits takes longer where others are recorded, since those before it fire first.
-bool RunningKernelTracer::Trace::is_worth_it(const std::map<GuestVirt, vmm::FetchList>& recording) {
-  if (recording.size() >= waiting_places()) return !recording.empty() || tracer_.modules_;
-  if (!recording.empty()) {
-    note_waiting("most of the program's places have to wait, and so all do", recording.size());
-  }
-  return false;
-}
-
 void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   if (!tracer_.has_points()) return;
   if (tracer_.shim_.ring_count() == 0) {
@@ -512,16 +440,16 @@ void RunningKernelTracer::Trace::record(const Wants& wants, GuestClock& clock) {
   record_needs_ = wants.record_needs;
   run_queues_ = ThreadClock::run_queues(tracer_.kernel_);
   paths_ = guest_linux::PathLayout::from(tracer_.kernel_.types());
-  saved_registers_ = guest_linux::find_saved_registers(tracer_.kernel_.symbols());
-  auto recording = find_recording_and_watch();
+  auto recording = find_recording();
   if (tracer_.files_) add_watched_files(recording);
-  if (spaces_) add_watched_spaces(recording);
   lists_ = tell_lists(recording);
-  if (!is_worth_it(recording)) return watch_no_spaces();
-  if (spaces_ && !any_user_stack(recording)) {
-    std::erase_if(recording, [this](const auto& one) { return spaces_->is_place(one.first); });
-    watch_no_spaces();
+  // A trap that waits takes longer where others are recorded, since those before it fire first.
+  if (recording.size() < waiting_places()) {
+    if (recording.empty()) return;
+    return note_waiting("most of the program's places have to wait, and so all do",
+                        recording.size());
   }
+  if (recording.empty() && !tracer_.modules_) return;
   vmm::Shim& shim = *tracer_.shim_.installed();
   replay_.emplace(shim, shim.rings(), dispatcher_, clock);
   shim.let_full_rings_wait(wants.full_rings_wait);

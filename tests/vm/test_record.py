@@ -35,10 +35,10 @@ PROGRAM = """
       printa("<backwards> %@d\\n", @backwards); printa("<calls> %s %@d\\n", @calls); printa("<strange> %@d\\n", @strange);
       printf("<reads> %d\\n", reads); trunc(@threads, 4); printa("<thread> %@d\\n", @threads);
     }"""
-# A clause that looks at the parents of a process waits, and sees what was recorded before it.
+# A clause that follows the process's stack waits, and sees what was recorded before it.
 MIXED = """
     fbt::vfs_read:entry /execname == "workload"/ { self->in = 1; @in = count(); }
-    fbt::rw_verify_area:entry /self->in/ { self->ran = progenyof(1) + 1; @checked = count(); }
+    fbt::rw_verify_area:entry /self->in/ { self->ran = ustackdepth + 1; @checked = count(); }
     fbt::vfs_read:return /self->in && self->ran/ { @out = count(); self->in = 0; self->ran = 0; }
     END {
       printa("<in> %@d\\n", @in); printa("<checked> %@d\\n", @checked); printa("<out> %@d\\n", @out);
@@ -81,24 +81,6 @@ STACKS = """
     END {
       printf("<in>\\n"); printa(@); printa("%d %@d\\n", @depth); printa(@out); printa(@calls);
       printa("<wrong> %d %@d\\n", @wrong); printa("<ticks> %@d %@d\\n", @ticks, @deep);
-    }"""
-# Stacks and registers of processes: of a program with libraries, whose read() has no frame, and of a shell's
-# commands, which end at once.
-USERS = """
-    syscall::read:entry /execname == "dynamic" && arg2 == 777/ {
-      @stack[ustack()] = count(); @depth[ustackdepth] = count();
-      @code[ufunc(ucaller), umod(ucaller), usym(uregs[R_RIP])] = count();
-      @call[uregs[R_RDX], uregs[R_CS], uregs[R_RSP] < curthread->mm->start_stack] = count();
-    }
-    fbt::vfs_read:return /execname == "dynamic" && arg1 == 777/ { @both[stack(2), ustack(3)] = count(); }
-    syscall::exit_group:entry /execname == "sh" || execname == "true"/ { @ends[execname, ustackdepth] = count(); }
-    syscall::*:entry /execname == "dynamic"/ { @all[probefunc, ustackdepth] = count(); }
-    fbt::kthread_should_stop:entry { @kernels[ustackdepth] = count(); }
-    ERROR { @wrong[arg4] = count(); }
-    END {
-      printf("<in>\\n"); printa("%k%@d\\n", @stack); printa("%d %@d\\n", @depth); printa("%A %A %A %@d\\n", @code);
-      printa("call %d %x %d %@d\\n", @call); printa("%k%k%@d\\n", @both); printa("ends %s %d %@d\\n", @ends);
-      printa("%s %d %@d\\n", @all); printa("<wrong> %d %@d\\n", @wrong); printa("<kernels> %d %@d\\n", @kernels);
     }"""
 # The path lies where it may not be read, or is gone.
 PATHS = """
@@ -204,11 +186,6 @@ def left_out(outcome):
     """How many were not, since the guest has judged the predicate."""
     found = re.search(r", (\d+) left out by predicates in the guest", outcome.stderr)
     return int(found[1]) if found else 0
-
-
-def without_bases(stacks):
-    """With nothing but the place in its page of what has no name: the rest differs from boot to boot."""
-    return re.sub(r"\b0x[0-9a-f]+([0-9a-f]{3})\b", r"0x?\1", stacks)
 
 
 class Started(unittest.TestCase):
@@ -368,20 +345,6 @@ class Started(unittest.TestCase):
                 self.assertGreater(int(ticks[0]), 0)
                 self.assertEqual(ticks[0], ticks[1], "a stack of an interrupt ends early")
 
-    def test_stacks_and_registers_of_processes_print_the_same_both_ways(self):
-        command = "i=0; while [ $i -lt 30 ]; do sh -c 'exit 0'; i=$((i+1)); done; dynamic 200 1"
-        for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
-            with self.subTest(image, cpus=cpus):
-                outcomes = [self.trace(USERS, image, cpus, "-x", f"record={record}", command=command)
-                            for record in ("no", "yes")]
-                self.assertGreater(recorded(outcomes[1]), 400)
-                waited, both = (without_bases(self.printed(one).split("<kernels>")[0]) for one in outcomes)
-                self.assertEqual(both, waited)
-                self.assertNotIn("<wrong>", both)
-                self.assertRegex(both, r"`read\+0x\w+\ndynamic`dyn_inner\S+\ndynamic`dyn_outer\S+\ndynamic`main\S+\n")
-                self.assertIn("dynamic`dyn_inner dynamic libc.so.6`read 200\ncall 777 33 1 200\n", both)
-                self.assertRegex(both, r"\nends sh \d+ 30\n")
-
     def test_probes_that_look_at_the_guest_print_the_same_both_ways(self):
         command = "workload --getppid 100; workload --reads 100; workload --tcp 20"
         for image, cpus in [*ringside.GUESTS, ("debian-6.12", 4)]:
@@ -453,7 +416,8 @@ class Started(unittest.TestCase):
                 self.assertLess(seen + told, 201000)
 
     def test_an_order_to_record_all_says_what_prevents_it(self):
-        for program, why in (("fbt::vfs_read:entry { trace(progenyof(1)); }", "line 1, column 29: progenyof(1) looks at"),
+        for program, why in (("fbt::vfs_read:entry { ustack(); }", "follows the process's stack"),
+                             ("fbt::vfs_read:entry { trace(ustackdepth); }", "line 1, column 29: ustackdepth looks at"),
                              ("fbt::vfs_read:entry { trace(copyin(arg1, arg2)); }", "looks at the guest's memory"),
                              ("fbt::vfs_read:entry { self->f = args[0]; } fbt::vfs_read:return { trace(self->f->f_flags); }",
                               "line 1, column 80: self->f->f_flags looks at the guest's memory"),

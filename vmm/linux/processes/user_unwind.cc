@@ -320,7 +320,7 @@ class UserUnwinder::Walk {
     if (cached.key == key && image.is_of_file) {
       ++own_.counts_.cached;
       if (!cached.is_covered) return std::nullopt;
-      return cached.step_up(process_.stack(), registers_);
+      return cached.step_up(process_.memory, registers_);
     }
     ++own_.counts_.read;
     const ImageReader reader(own_, process_, *mapped);
@@ -334,9 +334,9 @@ class UserUnwinder::Walk {
     }
     is_signal = rules->is_signal;
     const auto brief = ShortRules::of(*rules, key);
-    if (!brief) return step_up(*rules, reader, process_.stack(), registers_, budget_);
+    if (!brief) return step_up(*rules, reader, process_.memory, registers_, budget_);
     if (may_cache) cached = *brief;
-    return brief->step_up(process_.stack(), registers_);
+    return brief->step_up(process_.memory, registers_);
   }
 
   /// At the process's addresses.
@@ -362,7 +362,7 @@ class UserUnwinder::Walk {
     if (code != arch::kSignalReturn) return false;
     std::array<std::uint64_t, arch::kSignalDwarfNumbers.size()> words{};
     const GuestVirt context(registers_[kSp] + arch::kSignalContext);
-    if (!process_.stack().read(context, std::as_writable_bytes(std::span(words)))) return false;
+    if (!process_.memory.read(context, std::as_writable_bytes(std::span(words)))) return false;
     for (std::size_t n = 0; n < words.size(); ++n) {
       registers_[arch::kSignalDwarfNumbers[n]] = words[n];
     }
@@ -379,7 +379,7 @@ class UserUnwinder::Walk {
   bool step_by_frame_pointer() {
     const std::uint64_t at = registers_[kFp];
     if (at < registers_[kSp] || at % sizeof(std::uint64_t) != 0) return false;
-    const auto frame = load<arch::FrameRecord>(process_.stack(), GuestVirt(at));
+    const auto frame = load<arch::FrameRecord>(process_.memory, GuestVirt(at));
     if (!frame) return false;
     registers_[kFp] = frame->frame_pointer;
     registers_[kPc] = frame->return_address;

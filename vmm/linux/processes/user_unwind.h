@@ -50,14 +50,11 @@ struct UserUnwindLayout {
 
 class UserUnwinder {
  public:
-  /// The process whose thread is stopped; or was, and what its stack held then is known.
+  /// The process whose thread is stopped.
   struct Process {
-    const GuestReader& kernel;                // reads the kernel's memory
-    const GuestReader& memory;                // reads the process's
-    GuestVirt mm;                             // its struct mm_struct
-    const GuestReader* kept_stack = nullptr;  // reads the stack; null: `memory` does
-
-    const GuestReader& stack() const { return kept_stack != nullptr ? *kept_stack : memory; }
+    const GuestReader& kernel;  // reads the kernel's memory
+    const GuestReader& memory;  // reads the process's
+    GuestVirt mm;               // its struct mm_struct
   };
 
   /// `memory` and `host` must outlive it. Null: there are no copies.
