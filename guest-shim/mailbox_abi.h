@@ -30,7 +30,7 @@
 #define SHIM_U(x) x##u
 #endif
 
-#define SHIM_VERSION SHIM_U(27)
+#define SHIM_VERSION SHIM_U(26)
 #define SHIM_MAGIC SHIM_U(0x53474e52) /* "RNGS" */
 
 #define SHIM_PAGE SHIM_U(0x1000)
@@ -88,12 +88,9 @@
  * that address is looked up, too. No frame outside `ram` is read: it could be a device. A run ends
  * where a page cannot be read.
  *
- * A stack is copied whole, behind all other entries, or not at all: a part of it would be a wrong
- * stack. If the record has no room for it, or if the CPU is on another stack (an interrupt's), the
- * trap is not recorded, but waits in a mailbox. The process's stack comes last. It ends at the
- * nearest of two addresses above its pointer (struct shim_stack_ends), and waits if there is none.
- * A word of it that cannot be read ends the run, as the process has none there. A pointer of 0 is a
- * task without a process: its run is empty.
+ * A stack is copied whole, as its last entry, or not at all: a part of it would be a wrong stack.
+ * If the record has no room for it, or if the CPU is on another stack (an interrupt's), the trap is
+ * not recorded, but waits in a mailbox.
  *
  * Between the loads there may be checks (struct shim_check), which compare a word of the record
  * with a constant. Where one does not hold, the trap is not recorded: no predicate would be true.
@@ -111,13 +108,10 @@
 #define SHIM_COPY_PERCPU 8           /* percpu */
 #define SHIM_FETCH_AT SHIM_CODE_SIZE /* struct shim_fetch, from the header */
 #define SHIM_RAM_RANGES 16
-#define SHIM_RED_ZONE 128 /* bytes below a process's stack pointer that are its stack's, too */
 /* In `words`. */
 #define SHIM_LOAD_USER SHIM_U(0x8000) /* the address is the process's */
 #define SHIM_LOAD_STACK \
-  SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on; with SHIM_LOAD_USER
-                    the process's: the source is its pointer, the offset is where the record ends,
-                    and a struct shim_stack_ends follows */
+  SHIM_U(0x4000) /* all of the task's kernel stack, from its stack pointer on */
 #define SHIM_LOAD_CHECK \
   SHIM_U(0x2000) /* not a load, but a struct shim_check, which compares as these bits say: */
 #define SHIM_LOAD_INDEXED SHIM_U(0x1000) /* a struct shim_index follows the entry */
@@ -279,8 +273,6 @@
 #define SHIM_LOAD_SIZE 8
 #define SHIM_INDEX_LEFT 2
 #define SHIM_INDEX_RIGHT 3
-#define SHIM_ENDS_FIRST 0
-#define SHIM_ENDS_SECOND 2
 #define SHIM_CHECK_LEFT 4
 #define SHIM_CHECK_RIGHT 5
 #define SHIM_CHECK_MASK 8
@@ -436,12 +428,6 @@ struct shim_load {
 struct shim_index {
   uint16_t source;
   uint8_t left, right; /* bits */
-  uint32_t unused;
-};
-
-/* Behind the entry of a process's stack, host-written: words of the record. */
-struct shim_stack_ends {
-  uint16_t first, second;
   uint32_t unused;
 };
 
@@ -677,9 +663,6 @@ static_assert(offsetof(struct shim_index, source) == SHIM_LOAD_SOURCE, "shim.S r
 static_assert(offsetof(struct shim_index, left) == SHIM_INDEX_LEFT, "shim.S reads it");
 static_assert(offsetof(struct shim_index, right) == SHIM_INDEX_RIGHT, "shim.S reads it");
 static_assert(sizeof(struct shim_index) == SHIM_LOAD_SIZE, "shim.S steps by it");
-static_assert(offsetof(struct shim_stack_ends, first) == SHIM_ENDS_FIRST, "shim.S reads it");
-static_assert(offsetof(struct shim_stack_ends, second) == SHIM_ENDS_SECOND, "shim.S reads it");
-static_assert(sizeof(struct shim_stack_ends) == SHIM_LOAD_SIZE, "shim.S steps by it");
 static_assert(offsetof(struct shim_check, source) == SHIM_LOAD_SOURCE &&
                   offsetof(struct shim_check, words) == SHIM_LOAD_WORDS,
               "an entry begins like a load");

@@ -736,11 +736,6 @@ copy_word:
   jnz copy_word
   jmp new_page
 run_ends:
-  test %r9d, %r9d
-  jz run_is_whole
-  testw $SHIM_LOAD_STACK, SHIM_LOAD_WORDS - SHIM_LOAD_SIZE(%rsi) /* the kernel's */
-  jnz does_not_fit
-run_is_whole:
   or %r9d, %r14d /* words that could not be read */
   mov %r11, SHIM_RUN_END(%rdi)
   lea (%r10,%r9,8), %rdi
@@ -791,8 +786,6 @@ does_not_hold:
   jmp leave_ring
 
 load_stack:
-  btr $15, %r9d
-  jc load_user_stack
   mov SHIM_RECORD_TASK(%rbx), %rdx
   test %rdx, %rdx
   jns does_not_fit
@@ -813,50 +806,6 @@ load_stack:
   lea SHIM_RUN_WORDS(%rdi), %r10
   mov %r11, SHIM_RUN_ADDRESS(%rdi)
   jmp new_page
-
-  /* From the red zone on, whose words a function may have saved registers in; if that begins in a
-   * page that cannot be read, from the page of the pointer on. The nearer end is the nearest above
-   * that: one below, modulo 2^64, is further away than any that fits. */
-load_user_stack:
-  movzwl SHIM_LOAD_SOURCE(%rsi), %eax
-  mov (%rbx,%rax,8), %r11
-  movslq SHIM_LOAD_OFFSET(%rsi), %r9
-  add %rbx, %r9
-  sub %rdi, %r9
-  sub $SHIM_RUN_WORDS, %r9 /* the room, in bytes */
-  add $(2 * SHIM_LOAD_SIZE), %rsi
-  lea SHIM_RUN_WORDS(%rdi), %r10
-  and $-8, %r11
-  jz no_user_stack
-  sub $SHIM_RED_ZONE, %r11
-  lea SHIM_RED_ZONE(%r11), %eax
-  and $(SHIM_PAGE - 1), %eax
-  cmp $SHIM_RED_ZONE, %eax
-  jae begins_in_page
-  call find_page
-  jnc begins_in_page
-  add $(SHIM_PAGE - 1), %r11
-  and $-SHIM_PAGE, %r11
-begins_in_page:
-  mov %r11, SHIM_RUN_ADDRESS(%rdi)
-  movzwl SHIM_ENDS_FIRST - SHIM_LOAD_SIZE(%rsi), %eax
-  mov (%rbx,%rax,8), %rdx
-  sub %r11, %rdx
-  movzwl SHIM_ENDS_SECOND - SHIM_LOAD_SIZE(%rsi), %eax
-  mov (%rbx,%rax,8), %rax
-  sub %r11, %rax
-  cmp %rdx, %rax
-  cmova %rdx, %rax
-  cmp %r9, %rax
-  ja does_not_fit
-  mov %eax, %r9d
-  shr $3, %r9d
-  jnz new_page
-no_user_stack:
-  mov %r11, SHIM_RUN_ADDRESS(%rdi)
-  xor %r9d, %r9d
-  jmp run_ends
-
 does_not_fit:
   restore_fetchers
   mov SHIM_RECORD_ADDRESS(%rbx), %rdx

@@ -1145,9 +1145,6 @@ class StackShim : public FetchingShim {
   }
   void expect_waits(std::uint16_t room) {
     set_list(room);
-    expect_waits();
-  }
-  void expect_waits() {
     const std::uint64_t claims = head(0).head / SHIM_CLAIM;
     trap_with([&] {
       wait_until_raised(0);
@@ -1207,119 +1204,6 @@ TEST_P(StackShim, CopiesItFromItsLowestAddressOn) {
   expect_resumed();
   EXPECT_EQ(ring(2).head, 1u);
   EXPECT_EQ(written(24 + 8), stack_pointer() + 16);
-}
-
-TEST_P(StackShim, WaitsWhereAWordOfItCannotBeRead) {
-  facts().stack_bytes = 2 * GuestRam::kPage;
-  expect_waits(0x3ff);
-}
-
-/// The same, whose list is the process's stack: from rdi up to rsi or rdx.
-class UserStackShim : public StackShim {
- protected:
-  static constexpr std::uint16_t kRsi = SHIM_RECORD_REGS / 8 + SHIM_RSI,
-                                 kRdx = SHIM_RECORD_REGS / 8 + SHIM_RDX;
-  static constexpr std::uint64_t kPointer = kUserAt + 0x200, kEnd = kUserAt + 0x240;
-  static constexpr std::uint64_t kBegin = kPointer - SHIM_RED_ZONE;
-
-  void SetUp() override {
-    StackShim::SetUp();
-    ram_.map_both(kProcess, kUserAt, kUserFrame);
-    registers_[SHIM_RDI] = kPointer;
-    set_ends(kEnd, kUserAt + 0x100'0000);
-    put({of_process(kRoom)});
-  }
-  void set_ends(std::uint64_t one, std::uint64_t other) {
-    registers_[SHIM_RSI] = one;
-    registers_[SHIM_RDX] = other;
-  }
-  struct Both {
-    shim_load load;
-    shim_stack_ends ends;
-  };
-  static Both of_process(std::int32_t record_end) {
-    return {{kRdi, SHIM_LOAD_STACK | SHIM_LOAD_USER, record_end}, {kRsi, kRdx, 0}};
-  }
-  void put(const Both& list) {
-    std::memcpy(entries(), &list, sizeof list);
-    std::memset(entries() + sizeof list, 0, sizeof(shim_load));
-  }
-  void expect_stack(std::uint64_t from, std::uint64_t to, std::size_t offset = 0) {
-    trap();
-    expect_resumed();
-    std::vector<std::uint64_t> words;
-    for (std::uint64_t at = from; at < to; at += 8) words.push_back(2000 + at / 8 - kUserAt / 8);
-    expect_run(offset, from, words);
-  }
-
-  static constexpr std::int32_t kRoom = 1 << kRecordShift;
-};
-
-INSTANTIATE_TEST_SUITE_P(Levels, UserStackShim, testing::Values(4, 5));
-
-TEST_P(UserStackShim, CopiesAllUpToTheNearerEndAboveIt) {
-  expect_stack(kBegin, kEnd);
-  set_ends(kUserAt + 0x800, kEnd);
-  expect_stack(kBegin, kEnd);
-  set_ends(kEnd, kUserAt + 0x80);
-  expect_stack(kBegin, kEnd);
-  set_ends(0, kPointer);
-  expect_stack(kBegin, kPointer);
-  registers_[SHIM_RDI] = kPointer + 5;
-  expect_stack(kBegin, kPointer);
-  EXPECT_EQ(head(0).head, 0u) << "no mailbox";
-}
-
-TEST_P(UserStackShim, WaitsWithoutRoomForItOrAnEnd) {
-  constexpr std::int32_t kBytes = kEnd - kBegin;
-  put(of_process(SHIM_RECORD_RUNS + SHIM_RUN_WORDS + kBytes));
-  expect_stack(kBegin, kEnd);
-  ring(2).head = 0;
-  put(of_process(SHIM_RECORD_RUNS + SHIM_RUN_WORDS + kBytes - 8));
-  expect_waits();
-  put(of_process(kRoom));
-  set_ends(kUserAt + 0x80, kBegin - 8);
-  expect_waits();
-  set_ends(0, 0);
-  expect_waits();
-}
-
-TEST_P(UserStackShim, IsEmptyWhereThereIsNoProcess) {
-  registers_[SHIM_RDI] = 0;
-  trap();
-  expect_resumed();
-  EXPECT_EQ(ring(2).head, 1u);
-  expect_run(0, 0, {});
-}
-
-TEST_P(UserStackShim, BeginsInThePageBelowIfThatCanBeRead) {
-  registers_[SHIM_RDI] = kUserAt + 0x40;
-  expect_stack(kUserAt, kEnd);
-  registers_[SHIM_RDI] = kUserAt;
-  expect_stack(kUserAt, kEnd);
-  ram_.map_both(kProcess, kUserAt - GuestRam::kPage, kUserFrame - GuestRam::kPage);
-  for (unsigned n = 1; n <= 16; ++n) ram_.word(kUserFrame - 8 * n) = 2000 - n;
-  registers_[SHIM_RDI] = kUserAt + 0x40;
-  expect_stack(kUserAt - 0x40, kEnd);
-}
-
-TEST_P(UserStackShim, EndsWhereAPageCannotBeRead) {
-  registers_[SHIM_RDI] = kUserAt + GuestRam::kPage - 0x40;
-  set_ends(kUserAt + GuestRam::kPage + 0x40, 0);
-  expect_stack(kUserAt + GuestRam::kPage - 0x40 - SHIM_RED_ZONE, kUserAt + GuestRam::kPage);
-}
-
-TEST_P(UserStackShim, LiesBehindTheKernelsStackAndHasTheRoomThatItLeaves) {
-  const auto words = static_cast<std::uint16_t>(words_to_end());
-  const struct {
-    shim_load kernels;
-    Both users;
-  } list = {{0, static_cast<std::uint16_t>(0x1ff | SHIM_LOAD_STACK), 0}, of_process(kRoom)};
-  std::memcpy(entries(), &list, sizeof list);
-  std::memset(entries() + sizeof list, 0, sizeof(shim_load));
-  expect_stack(kBegin, kEnd, 16 + 8 * words);
-  EXPECT_EQ(written(0), stack_pointer());
-  EXPECT_EQ(written(8), stack_pointer() + 8 * words);
 }
 
 /// The same, whose list has checks. The task is known.

@@ -78,11 +78,6 @@ void FetchList::wait_only_for(std::uint16_t source, std::span<const GuestVirt> v
   add_check(FetchCheck{.source = source, .mask = 0, .with = 1});
 }
 
-void FetchList::wait_unless_zero(std::uint16_t source) {
-  add_check(FetchCheck{.source = source, .lets_wait = true});
-  add_check(FetchCheck{.source = source, .mask = 0, .with = 1});
-}
-
 bool FetchList::add_waited_for(GuestVirt value) {
   for (PlacedCheck& each : checks_) {
     if (!each.check.lets_wait || !each.check.is_negated || each.check.with != kNothing) continue;
@@ -101,16 +96,16 @@ bool FetchList::drop_checks() {
 }
 
 std::size_t FetchList::record_bytes() const {
-  return bytes_before(loads_.size()) + sizeof(shim_run) * stacks() + kWord * stack_words_;
+  return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kWord * stack_words_ : 0);
 }
 
 std::size_t FetchList::least_record_bytes() const {
-  return bytes_before(loads_.size()) + (sizeof(shim_run) + kLeastStack) * stacks();
+  return bytes_before(loads_.size()) + (has_stack_ ? sizeof(shim_run) + kLeastStack : 0);
 }
 
 void FetchList::fit(std::size_t record_bytes) {
-  const std::size_t taken = bytes_before(loads_.size()) + sizeof(shim_run) * stacks();
-  stack_words_ = has_any_stack() && record_bytes > taken ? (record_bytes - taken) / kWord : 0;
+  const std::size_t taken = bytes_before(loads_.size()) + sizeof(shim_run);
+  stack_words_ = has_stack_ && record_bytes > taken ? (record_bytes - taken) / kWord : 0;
 }
 
 std::uint16_t FetchList::source_of(std::size_t load) const {
@@ -153,12 +148,6 @@ std::vector<std::byte> FetchList::encode() const {
   append_checks(loads_.size());
   const unsigned stack = SHIM_LOAD_STACK | static_cast<unsigned>(stack_words_);
   if (has_stack_) append(list, shim_load{0, static_cast<std::uint16_t>(stack), 0});
-  if (user_stack_) {
-    // It has the room that the other one leaves.
-    append(list, shim_load{user_stack_->pointer, SHIM_LOAD_STACK | SHIM_LOAD_USER,
-                           static_cast<std::int32_t>(record_bytes())});
-    append(list, shim_stack_ends{user_stack_->ends[0], user_stack_->ends[1], 0});
-  }
   append(list, shim_load{});
   return list;
 }
@@ -183,32 +172,22 @@ Result<shim_fetch> FetchFacts::encode() const {
 
 void RecordedRuns::begin(const FetchList& list, std::span<const std::byte> bytes) {
   count_ = 0;
-  const auto take = [&bytes](std::size_t size) {
-    bytes = bytes.subspan(std::min(bytes.size(), sizeof(shim_run) + size));
-  };
-  for (const FetchLoad& load : list.loads()) {
-    add(bytes, load.words);
-    take(kWord * load.words);
-  }
-  std::size_t room = list.stack_words();
-  if (list.has_stack()) {
-    const std::size_t size = add(bytes, room);
-    take(size);
-    room -= size / kWord;
-  }
-  if (list.has_user_stack()) add(bytes, room);
+  for (const FetchLoad& load : list.loads()) add(bytes, load.words);
+  if (list.has_stack()) add(bytes, list.stack_words());
 }
 
-/// The next run, in room for so many words; returns its size in bytes.
-std::size_t RecordedRuns::add(std::span<const std::byte> bytes, std::size_t words) {
+/// The next run, in room for so many words; takes it off the bytes.
+void RecordedRuns::add(std::span<const std::byte>& bytes, std::size_t words) {
   const std::size_t room = kWord * words;
-  if (bytes.size() < sizeof(shim_run) + room) return 0;
+  if (bytes.size() < sizeof(shim_run) + room) {
+    bytes = {};
+    return;
+  }
   const auto run = load_at<shim_run>(bytes, 0);
   const std::uint64_t size = run.end - run.address;
   const bool is_one = size <= room && size % kWord == 0 && run.address % kWord == 0;
-  if (!is_one || size == 0) return 0;
-  runs_[count_++] = {run.address, bytes.subspan(sizeof run).first(size)};
-  return size;
+  if (is_one && size != 0) runs_[count_++] = {run.address, bytes.subspan(sizeof run).first(size)};
+  bytes = bytes.subspan(sizeof run + room);
 }
 
 /// The longest of those that have it: a string's run may begin where a word was copied, too.

@@ -75,15 +75,6 @@ struct FetchCheck {
   bool operator==(const FetchCheck&) const = default;
 };
 
-/// The process's stack: from the address in word `pointer` of the record to the nearest of `ends`
-/// above it, which are words, too. Empty if the pointer is 0.
-struct FetchUserStack {
-  std::uint16_t pointer = 0;
-  std::array<std::uint16_t, 2> ends{};
-
-  bool operator==(const FetchUserStack&) const = default;
-};
-
 /// A comparison of 8 bytes of the current task: they have to be equal to `with`, or to differ from
 /// it, as far as `mask` goes. Costs the least, since it is judged before there is a record.
 struct TaskCheck {
@@ -122,7 +113,7 @@ class FetchList {
   /// is no room for it.
   std::optional<std::size_t> add(const FetchLoad& load);
   std::span<const FetchLoad> loads() const { return loads_; }
-  bool copies_memory() const { return !loads_.empty() || has_any_stack(); }
+  bool copies_memory() const { return !loads_.empty() || has_stack_; }
   /// With registers, and where an address is counted from it.
   bool copies_percpu() const {
     return copies_.registers ||
@@ -137,8 +128,6 @@ class FetchList {
   /// One more, in a check that waits for nothing so far. False where there is none. The encoded
   /// list differs in that one word.
   bool add_waited_for(GuestVirt value);
-  /// The same, but they wait unless the word is 0, or could not be read.
-  void wait_unless_zero(std::uint16_t source);
   bool waits_only_for_some() const { return waits_only_for_some_; }
   /// Takes the checks out that leave traps out. Returns whether there were any.
   bool drop_checks();
@@ -154,20 +143,14 @@ class FetchList {
   /// Copies the task's kernel stack, too, from the stack pointer on: whole, or the trap waits.
   void add_stack() { has_stack_ = true; }
   bool has_stack() const { return has_stack_; }
-  /// The same for the process's, behind all loads. The first one that is added counts.
-  void add_user_stack(const FetchUserStack& stack) {
-    if (!user_stack_) user_stack_ = stack;
-  }
-  bool has_user_stack() const { return user_stack_.has_value(); }
-  bool has_any_stack() const { return has_stack_ || has_user_stack(); }
-  /// How many words of stacks there is room for in a record of so many bytes.
+  /// How many words of stack there is room for in a record of so many bytes.
   void fit(std::size_t record_bytes);
   std::size_t stack_words() const { return stack_words_; }
   /// Where a record's runs begin.
   std::size_t runs_at() const { return copies_.registers ? SHIM_RECORD_RUNS : SHIM_RECORD_CR3; }
   /// Of a record with all that the list copies. The stack's room is what fit() gives it.
   std::size_t record_bytes() const;
-  /// The fewest bytes that its record may have. Each stack has room for kLeastStack at least.
+  /// The fewest bytes that its record may have. A stack has room for kLeastStack at least.
   std::size_t least_record_bytes() const;
   static constexpr std::size_t kLeastStack = 512;  // bytes; fewer hold hardly any
   /// The struct shim_list that it begins with.
@@ -182,7 +165,6 @@ class FetchList {
   static constexpr std::uint64_t kNothing = 1;  // no address of anything
 
   std::size_t bytes_before(std::size_t load) const;
-  std::size_t stacks() const { return (has_stack_ ? 1U : 0U) + (user_stack_ ? 1U : 0U); }
 
   Copies copies_;
   std::vector<TaskCheck> task_checks_;
@@ -190,8 +172,7 @@ class FetchList {
   std::vector<PlacedCheck> checks_;  // in their order
   bool waits_only_for_some_ = false;
   bool has_stack_ = false;
-  std::optional<FetchUserStack> user_stack_;
-  std::size_t stack_words_ = 0;  // of both
+  std::size_t stack_words_ = 0;
 };
 
 /// All that the shim has to know of the guest to look addresses up.
@@ -220,9 +201,9 @@ class RecordedRuns {
     std::uint64_t address = 0;
     std::span<const std::byte> bytes;
   };
-  std::size_t add(std::span<const std::byte> bytes, std::size_t words);
+  void add(std::span<const std::byte>& bytes, std::size_t words);
 
-  std::array<Run, FetchList::kMostLoads + 2> runs_;
+  std::array<Run, FetchList::kMostLoads + 1> runs_;
   std::size_t count_ = 0;
 };
 

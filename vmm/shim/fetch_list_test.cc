@@ -264,48 +264,6 @@ TEST(FetchList, AStackHasAllTheRoomThatIsLeft) {
   EXPECT_EQ(other.stack_words(), 0u);
 }
 
-TEST(FetchList, AProcesssStackIsTheLastEntryAndSharesTheRoom) {
-  constexpr FetchUserStack kStack{.pointer = 32, .ends = {36, 40}};
-  FetchList list;
-  list.add_user_stack(kStack);
-  EXPECT_TRUE(list.copies_memory());
-  EXPECT_FALSE(list.is_default());
-  EXPECT_FALSE(list.has_stack());
-  EXPECT_EQ(list.least_record_bytes(), 224u + 16 + 512);
-  list.add_user_stack({});
-  list.add({.words = 1, .offset = 8});
-  list.add_stack();
-  EXPECT_EQ(list.least_record_bytes(), 224u + 16 + 8 + 2 * (16 + 512));
-  list.fit(2048);
-
-  EXPECT_EQ(list.record_bytes(), 2048u);
-  EXPECT_EQ(list.stack_words(), (2048u - 224 - 16 - 8 - 2 * 16) / 8);
-  const auto bytes = list.encode();
-  struct {
-    shim_load load, kernels, users;
-    shim_stack_ends ends;
-    shim_load last;
-  } entries;
-  ASSERT_EQ(bytes.size(), sizeof(shim_list) + sizeof entries);
-  std::memcpy(&entries, &bytes[sizeof(shim_list)], sizeof entries);
-  EXPECT_EQ(entries.kernels.words, list.stack_words() | SHIM_LOAD_STACK);
-  EXPECT_EQ(entries.users.source, 32);
-  EXPECT_EQ(entries.users.words, SHIM_LOAD_STACK | SHIM_LOAD_USER);
-  EXPECT_EQ(entries.users.offset, 2048);
-  EXPECT_EQ(entries.ends.first, 36);
-  EXPECT_EQ(entries.ends.second, 40);
-  EXPECT_EQ(entries.last.words, 0);
-}
-
-TEST(FetchList, TrapsAtAWatchMayWaitByWhetherAWordIsZero) {
-  FetchList list;
-  list.wait_unless_zero(7);
-  ASSERT_EQ(list.checks().size(), 2u);
-  EXPECT_EQ(list.checks()[0].check, (FetchCheck{.source = 7, .lets_wait = true}));
-  EXPECT_EQ(list.checks()[1].check, (FetchCheck{.source = 7, .mask = 0, .with = 1}));
-  EXPECT_FALSE(list.waits_only_for_some());
-}
-
 TEST(FetchFacts, AreWhatAWalkNeeds) {
   FetchFacts facts{.kernel_table = {GuestPhys(0x3000), 5, std::uint64_t{1} << 47},
                    .direct_map = GuestVirt(0xff11000000000000),
@@ -378,29 +336,6 @@ TEST_F(Runs, EndWithTheStackWhichMayBeShorterThanItsRoom) {
   begin();
   EXPECT_EQ(left_from(0x9008), 16u);
   EXPECT_EQ(left_from(0x5008), 16u);
-}
-
-TEST_F(Runs, HaveTheProcesssStackRightBehindTheKernels) {
-  list_.add_stack();
-  list_.add_user_stack({});
-  list_.fit(list_.record_bytes() + 64);
-  add(0x1000, 0x1010, 2);
-  add(0x5000, 0x5018, 3);
-  add(0x9000, 0x9018, 3);
-  add(0x7000, 0x7028, 5);
-  begin();
-  EXPECT_EQ(left_from(0x9000), 24u);
-  EXPECT_EQ(left_from(0x7000), 40u);
-  bytes_.clear();
-  add(0x1000, 0x1010, 2);
-  add(0x5000, 0x5018, 3);
-  add(0x9000, 0x9018, 3);
-  add(0x7000, 0x7030, 5);  // more than the other one leaves
-  begin();
-  EXPECT_EQ(left_from(0x7000), 0u);
-  bytes_.resize(bytes_.size() - 8 * 8);
-  begin();
-  EXPECT_EQ(left_from(0x9000), 0u) << "cut off";
 }
 
 TEST_F(Runs, GiveTheLongestOfThoseThatOverlap) {

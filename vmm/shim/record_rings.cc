@@ -88,7 +88,7 @@ Result<void> RecordRings::set_lists(std::vector<FetchList> lists, bool uses_defa
   std::size_t bytes = uses_default ? lists_.front().record_bytes() : SHIM_RECORD_SIZE;
   bool has_stack = false;
   for (const FetchList& list : lists) {
-    has_stack = has_stack || list.has_any_stack();
+    has_stack = has_stack || list.has_stack();
     bytes = std::max(bytes, list.least_record_bytes());
   }
   auto shift = static_cast<unsigned>(std::bit_width(bytes - 1));
