@@ -15,6 +15,7 @@ static ringside_trace* running;
 
 static void stop(int signal) {
   (void)signal;
+  // NOLINTNEXTLINE(bugprone-signal-handler): ringside.h says that it may be called here.
   ringside_trace_stop(running);
 }
 

@@ -108,6 +108,7 @@ std::vector<std::string> data_folder_places(std::string_view name) {
           ? std::vector<std::string_view>{".", "../share/ringside"}
           : std::vector<std::string_view>{"..", "../share/ringside", "../../share/ringside"};
   std::vector<std::string> places;
+  places.reserve(ways.size());
   for (const std::string_view way : ways) {
     places.push_back((file.parent_path() / way / name).lexically_normal().string());
   }

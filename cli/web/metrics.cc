@@ -31,7 +31,7 @@ std::string quoted_label(std::string_view text) {
 class Families {
  public:
   void add(const std::string& family, std::string_view type, std::string_view help,
-           std::string sample) {
+           const std::string& sample) {
     auto [at, is_new] = families_.try_emplace(family);
     if (is_new) at->second = fmt::format("# TYPE {0} {1}\n# HELP {0} {2}\n", family, type, help);
     at->second += sample + '\n';

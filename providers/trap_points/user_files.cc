@@ -57,9 +57,9 @@ void UserFiles::set_path(GuestVirt inode, std::string path) {
 }
 
 const std::string& UserFiles::path_of(GuestVirt inode) const {
-  static const std::string kNone;
+  static const std::string none;
   const auto known = paths_.find(inode);
-  return known != paths_.end() ? known->second : kNone;
+  return known != paths_.end() ? known->second : none;
 }
 
 UserFile UserFiles::read(const FilePages& pages, Servers servers) const {

@@ -39,7 +39,7 @@ class Machine {
   }
   std::shared_ptr<Trace> trace(const Trace::Wish& wish) {
     std::erase_if(traces_, [](const auto& each) { return each.expired(); });
-    const auto made = std::make_shared<Trace>(handle(), wish);
+    auto made = std::make_shared<Trace>(handle(), wish);
     traces_.push_back(made);
     return made;
   }
@@ -83,7 +83,10 @@ py::list Machine::probes(const std::string& description) {
   });
   py::list list;
   for (const auto& [provider, module, function, name] : names) {
-    list.append(provider + ':' + module + ':' + function + ':' + name);
+    std::string whole = provider;
+    for (const std::string* const part : {&module, &function, &name})
+      whole.append(":").append(*part);
+    list.append(whole);
   }
   return list;
 }
