@@ -239,9 +239,15 @@ except ringside.Error as error:
 
     def test_ctrl_c_leaves_the_machine(self):
         with self.start("""
+import threading, time
 vm = ringside.attach(target)
 trace = vm.trace('tick-10ms { @ = count(); } END { @end = count(); }')
-tracing()
+this, loop = threading.get_ident(), sys._getframe().f_lineno + 7
+def tell_from_the_loop():
+    while sys._current_frames()[this].f_lineno != loop:
+        time.sleep(0.01)
+    tracing()
+threading.Thread(target=tell_from_the_loop).start()
 try:
     for record in trace:
         pass

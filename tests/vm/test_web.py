@@ -254,7 +254,7 @@ class Traces(unittest.TestCase):
     def test_the_page_knows_the_machine(self):
         with Page(self.server) as page:
             event = page.wait_for(lambda event: event["kind"] == "machines" and event["machines"] and
-                                  "state" in event["machines"][0] and event["machines"][0].get("load"))
+                                  event["machines"][0].get("state") == "running" and event["machines"][0].get("load"))
         machine, = event["machines"]
         self.assertEqual((machine["name"], machine["state"], machine["attach"], len(machine["load"])),
                          ("web_b_1", "running", self.target, 3))
