@@ -52,15 +52,7 @@ void HandleOrder::give() {
   errno = kept;
 }
 
-BlockedSignals::BlockedSignals() : had_sigpipe_(is_pending(SIGPIPE)) {
-  sigset_t all;
-  sigfillset(&all);
-  // These are about what the thread itself does, and do not wait.
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
-    sigdelset(&all, own);
-  }
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
+BlockedSignals::BlockedSignals() : had_sigpipe_(is_pending(SIGPIPE)) {}
 
 /// A SIGPIPE that a peer of ours has caused is not for the program.
 BlockedSignals::~BlockedSignals() {
@@ -71,7 +63,6 @@ BlockedSignals::~BlockedSignals() {
     const timespec at_once{};
     sigtimedwait(&pipe, nullptr, &at_once);
   }
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 // SAFETY: a ringside_value is nothing but the name that the header gives to a Tree.

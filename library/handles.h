@@ -23,6 +23,7 @@
 #include "library/ringside.h"
 #include "vmm/attach/host/attach_target.h"
 #include "vmm/base/end_order.h"
+#include "vmm/base/process.h"
 #include "vmm/base/result.h"
 #include "vmm/base/unique_fd.h"
 
@@ -63,8 +64,9 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  sigset_t before_{};
   bool had_sigpipe_ = false;
+  // These are about what the thread itself does, and do not wait.
+  AllSignalsBlocked blocked_{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 };
 
 /// One call on a handle: signals wait, lines for the user go to `messages`, and `order` is who
@@ -96,6 +98,9 @@ struct Look {
   std::unique_ptr<cli::LookedAt> machine;
   TypeGraph types;  // over the kernel's: pointers and arrays that we make
 };
+/// Finds the machine and its kernel the first time. MachineGone once it has ended.
+Result<std::shared_ptr<Look>> look_of(ringside_vm& vm);
+Result<void> check_there(const Look& look);
 
 }  // namespace ringside::library
 

@@ -9,7 +9,7 @@
 #include "cli/options/machine_list.h"
 #include "cli/why/why.h"
 #include "dif/program/probe_description.h"
-#include "library/looks.h"
+#include "library/handles.h"
 #include "vmm/attach/attach.h"
 #include "vmm/linux/discovery/discover.h"
 

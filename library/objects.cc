@@ -9,7 +9,7 @@
 
 #include "cli/output/shape_tree.h"
 #include "dif/bind/shape_table.h"
-#include "library/looks.h"
+#include "library/handles.h"
 #include "vmm/linux/types/variable_types.h"
 
 struct ringside_object {
@@ -102,10 +102,6 @@ Result<GuestVirt> pointed_at(const ringside_object& object) {
   return GuestVirt(cli::unsigned_value(bytes));
 }
 
-GuestVirt moved(GuestVirt base, std::uint64_t by) {
-  return base.wrapping_add(by);
-}
-
 Made member(const ringside_object& object, std::string_view name) {
   const TypeGraph& types = object.look->types;
   const Type& own = resolved(object);
@@ -121,7 +117,7 @@ Made member(const ringside_object& object, std::string_view name) {
     return fail(ErrorCode::NotFound,
                 fmt::format("a null pointer ({}) has no member '{}'", object.spelled, name));
   }
-  return make(object.look, found->type, moved(base, found->bit_offset / 8), *found);
+  return make(object.look, found->type, base.wrapping_add(found->bit_offset / 8), *found);
 }
 
 Made element(const ringside_object& object, std::int64_t index) {
@@ -138,7 +134,7 @@ Made element(const ringside_object& object, std::int64_t index) {
   }
   const GuestVirt base = follows ? TRY(pointed_at(object)) : object.address;
   const std::uint64_t size = object.look->types.size_of(own.target);
-  return make(object.look, own.target, moved(base, static_cast<std::uint64_t>(index) * size));
+  return make(object.look, own.target, base.wrapping_add(static_cast<std::uint64_t>(index) * size));
 }
 
 Made on_cpu(const ringside_object& object, std::uint32_t cpu) {
@@ -147,7 +143,7 @@ Made on_cpu(const ringside_object& object, std::uint32_t cpu) {
     return fail(ErrorCode::NotFound,
                 fmt::format("there is no CPU {}; the guest has {}", cpu, bases.size()));
   }
-  return make(object.look, object.type, moved(object.address, bases[cpu]));
+  return make(object.look, object.type, object.address.wrapping_add(bases[cpu]));
 }
 
 Result<Tree> read_value(const ringside_object& object) {

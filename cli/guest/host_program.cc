@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,6 +57,23 @@ int spawn_program(pid_t& child, const std::string& program, std::span<const std:
                   int input, int output) {
   const std::vector<char*> arguments = exec_arguments(words);
   return SpawnPlan(input, output).run(child, program.c_str(), arguments.data());
+}
+
+int write_whole(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+Result<UniqueFd> memory_file(std::string_view text) {
+  UniqueFd file(memfd_create("ringside-text", MFD_CLOEXEC));
+  if (!file || write_whole(file.get(), text) != 0 || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    return fail(ErrorCode::Io, fmt::format("no memory for a file: {}", std::strerror(errno)));
+  }
+  return file;
 }
 
 Result<int> run_in_shell(const std::string& command, int output_fd) {

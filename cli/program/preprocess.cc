@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -34,19 +33,6 @@ std::string in_quotes(const std::string& name) {
     if (c != '\n') text += c;
   }
   return '"' + text + '"';
-}
-
-/// A file without a name, holding `text`. In memory, so that neither end of cpp can wait.
-Result<UniqueFd> memory_file(std::string_view text) {
-  UniqueFd fd(memfd_create("ringside-cpp", MFD_CLOEXEC));
-  if (!fd) return fail(ErrorCode::Io, fmt::format("memfd_create: {}", std::strerror(errno)));
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written < 0) return fail(ErrorCode::Io, fmt::format("cpp: {}", std::strerror(errno)));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  lseek(fd.get(), 0, SEEK_SET);
-  return fd;
 }
 
 Result<std::string> contents(int fd) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,18 +18,6 @@ namespace ringside::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct PipeEnds {
-  UniqueFd reader, writer;
-};
-
-Result<PipeEnds> make_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return fail(ErrorCode::Io, fmt::format("no pipe: {}", std::strerror(errno)));
-  }
-  return PipeEnds{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 /// In the child, before exec: standard streams, and signals as a shell's child has them.
 int take_streams(int input, int output, int errors) {
@@ -57,20 +44,23 @@ bool read_some(const UniqueFd& from, std::string& to) {
 }  // namespace
 
 Result<OwnCommand> start_own_command(std::vector<std::string> words, int input) {
-  PipeEnds output = TRY(make_pipe()), errors = TRY(make_pipe());
+  auto output = make_pipe(), errors = make_pipe();
+  if (!output || !errors) {
+    return fail(ErrorCode::Io, fmt::format("no pipe: {}", std::strerror(errno)));
+  }
   UniqueFd nothing;
   if (input < 0) nothing = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int from = input < 0 ? nothing.get() : input;
   words.insert(words.begin(), program_name());
   const StartedProgram started = start_program("/proc/self/exe", words, [&] {
-    return take_streams(from, output.writer.get(), errors.writer.get());
+    return take_streams(from, output->writer.get(), errors->writer.get());
   });
   if (started.problem != 0) {
     return fail(ErrorCode::Io,
                 fmt::format("cannot run {}: {}", program_name(), std::strerror(started.problem)));
   }
-  return OwnCommand{started.child, open_pidfd(started.child), std::move(output.reader),
-                    std::move(errors.reader)};
+  return OwnCommand{started.child, open_pidfd(started.child), std::move(output->reader),
+                    std::move(errors->reader)};
 }
 
 Result<CommandResult> run_own_command(std::vector<std::string> words, int input, std::size_t most,
@@ -102,19 +92,6 @@ Result<CommandResult> run_own_command(std::vector<std::string> words, int input,
 int shell_status(int wait_status) {
   constexpr int kSignalled = 128;
   return WIFSIGNALED(wait_status) ? kSignalled + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
-Result<UniqueFd> file_of_text(std::string_view text) {
-  UniqueFd file(memfd_create("ringside-text", MFD_CLOEXEC));
-  while (file && !text.empty()) {
-    const ssize_t written = ::write(file.get(), text.data(), text.size());
-    if (written < 0 && errno != EINTR) file.reset();
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (!file || ::lseek(file.get(), 0, SEEK_SET) != 0) {
-    return fail(ErrorCode::Io, fmt::format("no memory for a file: {}", std::strerror(errno)));
-  }
-  return file;
 }
 
 }  // namespace ringside::cli

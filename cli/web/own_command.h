@@ -37,7 +37,4 @@ Result<CommandResult> run_own_command(std::vector<std::string> words, int input,
 /// An exit status as a shell has it.
 int shell_status(int wait_status);
 
-/// A file without a name that holds the text, read from its beginning.
-Result<UniqueFd> file_of_text(std::string_view text);
-
 }  // namespace ringside::cli

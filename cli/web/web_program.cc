@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/guest/host_program.h"
 #include "cli/web/line_splitter.h"
 #include "vmm/base/process.h"
 
@@ -72,16 +73,6 @@ Result<UniqueFd> nameless_file() {
                           folder == nullptr ? "/var/tmp" : folder, std::strerror(errno)));
 }
 
-/// The errno; 0 when all was written.
-int write_whole(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 }  // namespace
 
 /// How much a page gets in a second.
@@ -108,7 +99,7 @@ class WebProgram::Pace {
 Result<std::shared_ptr<WebProgram>> WebProgram::start(unsigned number, const Order& order,
                                                       std::shared_ptr<EventStream> page) {
   UniqueFd saved = TRY(nameless_file());
-  const UniqueFd d = TRY(file_of_text(order.d));
+  const UniqueFd d = TRY(memory_file(order.d));
   OwnCommand command = TRY(start_own_command(words_of(order), d.get()));
   return std::make_shared<WebProgram>(number, std::move(command), std::move(saved),
                                       std::move(page));
@@ -135,12 +126,10 @@ void WebProgram::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WebProgram::take_record(std::string_view line, std::size_t length, Pace& pace) {
+void WebProgram::take_record(std::string_view line, std::size_t length, bool is_result,
+                             Pace& pace) {
   const bool is_long = length > kMostShown;
-  const std::string_view internal = internal_name(line);
-  if (internal == "MEANWHILE") return take_meanwhile(line);
   ++records_;
-  const bool is_result = !internal.empty();
   if (is_result || is_long) page_->settle(fmt::format("{}/", number_));
   if (is_long) {
     if (line.empty()) take_message("a record of more than 256 MiB is not saved");
@@ -252,8 +241,10 @@ void WebProgram::read_streams() {
   LineSplitter messages(64 << 10,
                         [this](std::string_view line, std::size_t) { take_message(line); });
   LineSplitter lines(kMostRecord, [&](std::string_view line, std::size_t length) {
-    take_record(line, length, pace);
-    if (!line.empty() && internal_name(line) != "MEANWHILE") (to_save += line) += '\n';
+    const std::string_view internal = internal_name(line);
+    if (internal == "MEANWHILE") return take_meanwhile(line);
+    take_record(line, length, !internal.empty(), pace);
+    if (!line.empty()) (to_save += line) += '\n';
   });
   std::array<pollfd, 2> fds{
       {{command_.output.get(), POLLIN, 0}, {command_.errors.get(), POLLIN, 0}}};

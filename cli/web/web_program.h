@@ -57,7 +57,8 @@ class WebProgram {
 
   void read_all();
   void read_streams();
-  void take_record(std::string_view line, std::size_t length, Pace& pace);
+  /// `is_result`: no probe made it.
+  void take_record(std::string_view line, std::size_t length, bool is_result, Pace& pace);
   void take_meanwhile(std::string_view line);
   void take_message(std::string_view line);
   void keep(std::string_view text);

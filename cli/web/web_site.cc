@@ -60,8 +60,12 @@ HttpReply error_reply(const Error& error) {
   }
 }
 
+std::string json_text(const Json& document) {
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 HttpReply json_reply(const Json& document) {
-  return {200, kJsonType, document.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {200, kJsonType, json_text(document)};
 }
 
 }  // namespace
@@ -135,7 +139,7 @@ void WebSite::close() {
 }
 
 void WebSite::tell_pages(const Json& event) {
-  const std::string text = event.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(event);
   const std::lock_guard lock(mutex_);
   for (const auto& [name, page] : pages_) page->set_latest("machines", text);
 }
@@ -153,8 +157,7 @@ HttpReply WebSite::open_page(const HttpRequest& request) {
     pages_[name] = stream;
   }
   stream->add(Json{{"kind", "page"}, {"page", name}}.dump());
-  stream->set_latest("machines",
-                     watch_.machines().dump(-1, ' ', false, Json::error_handler_t::replace));
+  stream->set_latest("machines", json_text(watch_.machines()));
   watch_.set_wanted(true);
   HttpReply reply{200, "text/event-stream; charset=utf-8"};
   reply.stream = [stream, connection = request.connection](char* buffer, std::size_t size) {
@@ -253,7 +256,7 @@ Result<WebProgram::Order> WebSite::order_of(const Json& request) {
   }
   WebProgram::Order order{request["targets"], request["arguments"], request["d"]};
   if (order.arguments.size() > kMostArguments)
-    return refuse("a program takes 64 arguments at most");
+    return refuse(fmt::format("a program takes {} arguments at most", kMostArguments));
   for (const std::string& target : order.targets) {
     if (!watch_.allows(target)) return refuse(fmt::format("{} is no machine of this page", target));
   }
@@ -289,8 +292,9 @@ Result<std::shared_ptr<WebProgram>> WebSite::program(const HttpRequest& request)
   const auto found = number ? programs_.find(*number) : programs_.end();
   if (found != programs_.end()) return found->second;
   return fail(ErrorCode::NotFound,
-              "this program's records are no longer kept: its page has gone, or 32 "
-              "later programs have come");
+              fmt::format("this program's records are no longer kept: its page has gone, or {} "
+                          "later programs have come",
+                          kMostPrograms));
 }
 
 HttpReply WebSite::stop_program(const HttpRequest& request) {

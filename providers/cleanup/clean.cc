@@ -323,10 +323,7 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
       "process {} has traced this guest and did not end well: {} breakpoints and {} "
       "pages of it were taken out{}",
       remains->owner().pid, restored, pages,
-      of_processes.keeps_slots
-          ? "; a process may go on in a displaced instruction, so it stays in its file's page in "
-            "memory: bytes between two functions, which nothing else runs"
-          : "");
+      of_processes.keeps_slots ? fmt::format("; {}", UserPointTable::kStaysInside) : "");
 }
 
 }  // namespace ringside::providers

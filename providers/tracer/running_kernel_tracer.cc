@@ -738,9 +738,7 @@ void RunningKernelTracer::end_user_slots() {
   if (is_out && *is_out) return;
   if (!is_out && is_out.error().code != ErrorCode::MachineGone) notice(is_out.error().message);
   if (!is_out) return;
-  notice(
-      "a process of the guest may go on in a displaced instruction, so it stays in its file's "
-      "page in memory: bytes between two functions, which nothing else runs");
+  notice(std::string(UserPointTable::kStaysInside));
 }
 
 void RunningKernelTracer::watch_hardware_breakpoints() {

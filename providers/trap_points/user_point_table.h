@@ -29,6 +29,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -47,6 +48,11 @@ namespace ringside::providers {
 
 class UserPointTable {
  public:
+  /// For the user, where take_out() has left a displaced instruction.
+  static constexpr std::string_view kStaysInside =
+      "a process of the guest may go on in a displaced instruction, so it stays in its file's page "
+      "in memory: bytes between two functions, which nothing else runs";
+
   using Clock = std::chrono::steady_clock;
 
   /// All must outlive it. Nothing is asked of `shim` before the first add(). Null: for trap points

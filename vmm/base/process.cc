@@ -43,18 +43,22 @@ std::vector<char*> exec_arguments(std::span<const std::string> words) {
   return arguments;
 }
 
+std::optional<PipeEnds> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  return PipeEnds{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
 StartedProgram start_program(const std::string& path, std::span<const std::string> words,
                              const std::function<int()>& prepare) {
   const std::vector<char*> arguments = exec_arguments(words);
-  int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) return {-1, errno};
-  const UniqueFd reader(pipe[0]);
-  UniqueFd writer(pipe[1]);
+  auto pipe = make_pipe();
+  if (!pipe) return {-1, errno};
   const pid_t child = fork();
   if (child < 0) return {-1, errno};
-  if (child == 0) become_program(path.c_str(), arguments.data(), prepare, writer.get());
-  writer.reset();
-  const int problem = await_exec(reader.get());
+  if (child == 0) become_program(path.c_str(), arguments.data(), prepare, pipe->writer.get());
+  pipe->writer.reset();
+  const int problem = await_exec(pipe->reader.get());
   if (problem == 0) return {child, 0};
   await_child(child);
   return {-1, problem};

@@ -21,6 +21,12 @@ namespace ringside {
 /// caller's.
 std::vector<char*> exec_arguments(std::span<const std::string> words);
 
+/// Both ends are close-on-exec. Empty with errno on failure.
+struct PipeEnds {
+  UniqueFd reader, writer;
+};
+std::optional<PipeEnds> make_pipe();
+
 /// A child that has become its program, or the errno of the call that failed.
 struct StartedProgram {
   pid_t child = -1;  // -1: none was made, or it was reaped

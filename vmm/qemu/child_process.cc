@@ -20,18 +20,6 @@
 namespace ringside::vmm {
 namespace {
 
-struct Pipe {
-  UniqueFd read, write;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return fail(ErrorCode::Io, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  }
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 /// A pipe or socket of ours with number 0, 1 or 2 would be lost when the child sets up its own
 /// standard descriptors.
 void ensure_standard_descriptors() {
@@ -85,18 +73,21 @@ Result<ChildProcess> ChildProcess::spawn(const std::string& path,
                                          const std::vector<std::string>& arguments,
                                          std::span<const int> inherited, ChildLife life) {
   ensure_standard_descriptors();
-  Pipe errors = TRY(make_pipe());
+  auto errors = make_pipe();
+  if (!errors) {
+    return fail(ErrorCode::Io, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  }
   const auto prepare = [&, parent = getpid()] {
-    return prepare_child(parent, life, errors.write.get(), inherited);
+    return prepare_child(parent, life, errors->writer.get(), inherited);
   };
   const StartedProgram started = start_program(path, arguments, prepare);
   const auto failed = [&path](int problem) {
     return fail(ErrorCode::Io, fmt::format("cannot start {}: {}", path, std::strerror(problem)));
   };
   if (started.problem != 0) return failed(started.problem);
-  errors.write.reset();
-  fcntl(errors.read.get(), F_SETFL, O_NONBLOCK);
-  ChildProcess child(started.child, open_pidfd(started.child), std::move(errors.read));
+  errors->writer.reset();
+  fcntl(errors->reader.get(), F_SETFL, O_NONBLOCK);
+  ChildProcess child(started.child, open_pidfd(started.child), std::move(errors->reader));
   if (child.pidfd_) return child;
   ::kill(started.child, SIGKILL);
   await_child(started.child);

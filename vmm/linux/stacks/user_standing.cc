@@ -64,21 +64,13 @@ class RangeIndex {
   std::vector<Entry> entries_;
 };
 
-/// A mapping of a file that has ranges.
-struct Area {
-  GuestVirt begin, end;
-  GuestVirt inode;
-  std::uint64_t offset = 0;
-  bool has_copies = true;
-};
+}  // namespace
 
 /// A process's memory.
-struct Space {
+struct UserStanding::Space {
   std::vector<Area> areas;        // by address
   std::optional<GuestPhys> root;  // of its page table, once it was asked for
 };
-
-}  // namespace
 
 /// All is kept as it was read first: make a new one for each look.
 struct UserStanding::Look {
@@ -253,10 +245,13 @@ std::optional<UserStanding::ThreadLayout> UserStanding::ThreadLayout::from(const
   const auto of_task = [&](std::string_view name) {
     return offset_of(kernel.types(), "task_struct", {name});
   };
-  const auto mm = of_task("mm"), stack = of_task("stack"), start = of_task("start_time"),
-             chosen = of_task("nvcsw"), forced = of_task("nivcsw");
-  if (!mm || !stack || !start || !chosen || !forced) return std::nullopt;
-  return ThreadLayout{*mm, *stack, *start, *chosen, *forced, of_task("on_cpu")};
+  const KernelLayout& known = kernel.layout();
+  const auto chosen = of_task("nvcsw"), forced = of_task("nivcsw");
+  if (!known.task_mm || !known.task_stack || !known.task_start_time || !chosen || !forced) {
+    return std::nullopt;
+  }
+  return ThreadLayout{*known.task_mm, *known.task_stack, *known.task_start_time,
+                      *chosen,        *forced,           of_task("on_cpu")};
 }
 
 std::optional<UserStanding::Thread> UserStanding::load_thread(const GuestReader& reader,
@@ -328,6 +323,7 @@ UserStanding::Sleepers UserStanding::look_ahead(vmm::GuestMemory& memory, Kernel
     if (load_thread(look.direct, task) != before) return;
     auto& thread = found.threads[task];
     thread.was = *before;
+    thread.areas = space->second.areas;
     for (const std::size_t n : inside) thread.inside.push_back({ranges[n].inode, ranges[n].begin});
   });
   return found;
@@ -357,7 +353,8 @@ Result<std::vector<bool>> UserStanding::find(vmm::PausedMachine& machine, Kernel
     if (space == look.spaces.end()) return;
     if (thread->may_run) look.on_cpus.insert(thread->mm);
     const auto known = is_ahead ? sleepers.threads.find(task) : sleepers.threads.end();
-    if (known != sleepers.threads.end() && known->second.was == *thread) {
+    if (known != sleepers.threads.end() && known->second.was == *thread &&
+        known->second.areas == space->second.areas) {
       for (const auto& [inode, offset] : known->second.inside) {
         if (const auto number = look.ranges.at(inode, offset)) inside.push_back(*number);
       }

@@ -48,11 +48,21 @@ class UserStanding {
     bool may_run = true;
     bool operator==(const Thread&) const = default;
   };
-  /// Threads that slept when they were looked at, and the ranges that they were inside of.
+  /// A mapping of a file that has ranges.
+  struct Area {
+    GuestVirt begin, end;
+    GuestVirt inode;
+    std::uint64_t offset = 0;
+    bool has_copies = true;
+    bool operator==(const Area&) const = default;
+  };
+  /// Threads that slept when they were looked at, and the ranges that they were inside of, as far
+  /// as these were mapped then: the guest ran, so a mapping may have been missed.
   struct Sleepers {
     using Place = std::pair<GuestVirt, std::uint64_t>;  // where a range begins: inode, offset
     struct Sleeper {
       Thread was;
+      std::vector<Area> areas;  // of its process
       std::vector<Place> inside;
     };
     std::set<Place> ranges;                          // that were looked for
@@ -81,6 +91,7 @@ class UserStanding {
  private:
   template <class Visit>
   ListEnd walk(const GuestReader& reader, Visit visit) const;
+  struct Space;
   struct Look;
   /// Byte offsets in struct task_struct.
   struct ThreadLayout {

@@ -21,13 +21,14 @@ constexpr std::uint64_t kInitTask = kLinear + 0x4000, kInode = kLinear + 0x5000,
                         kMapping = kInode + 0x100, kCpu = kLinear + 0x6000;
 constexpr std::uint64_t kFirstProcess = 0x10000, kProcessBytes = 0x10000;
 constexpr std::uint64_t kTextPage = 0x40'0000, kUserStack = 0x41'0000;  // of processes
-constexpr std::uint64_t kFileOffset = 0x3000;                       // of the page at kTextPage
+constexpr std::uint64_t kFileOffset = 0x3000;                           // of the page at kTextPage
 constexpr std::uint64_t kKernelStackBytes = 16 << 10;
 
 class ProcessKernel final : public InertKernel {
  public:
   ProcessKernel() : InertKernel(GuestPhys(kRoot)) {
     EXPECT_TRUE(Btf::read(fakes::process_types().blob(), nullptr, types_));
+    layout_ = read_layout(types_);
     symbols_.add_module({.name = "vmlinux", .text_base = GuestVirt(kLinear), .text_size = 1},
                         {Symbol{.address = GuestVirt(kInitTask),
                                 .size = 8,
@@ -212,6 +213,16 @@ TEST_F(UserStandingTest, AnotherTaskInTheSamePlaceIsLookedAt) {
   put_kernel(task_of(n) + 0x60, 77);  // its start_time
   stand(n, kTextPage + 0x900);
   EXPECT_EQ(inside(sleepers), (Flags{false, false}));
+}
+
+TEST_F(UserStandingTest, ASleeperWhoseMappingWasMissedIsLookedAt) {
+  const std::uint64_t n = process(kTextPage + 0x104);
+  put_kernel(kLinear + base(n) + 0x400, kTextPage + 0x10'0000);  // where it begins, and ends
+  put_kernel(kLinear + base(n) + 0x408, kTextPage + 0x10'1000);
+  const auto sleepers = look_ahead();
+  put_kernel(kLinear + base(n) + 0x400, kTextPage);
+  put_kernel(kLinear + base(n) + 0x408, kTextPage + 0x1000);
+  EXPECT_EQ(inside(sleepers), (Flags{false, true}));
 }
 
 TEST_F(UserStandingTest, SleepersOfOtherRangesAreNoHelp) {
