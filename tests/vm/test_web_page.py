@@ -7,6 +7,7 @@ With RINGSIDE_SCREENSHOTS=FOLDER pictures of it, light and dark, are left there.
 import json
 import os
 import pathlib
+import re
 import tempfile
 import time
 import unittest
@@ -17,18 +18,19 @@ from browser import Browser, needs_browser
 from web import Server
 
 READS = 1000
+SHOWN_READS = 20
 ENTER, TAB, RIGHT, LEFT, UP, CONTROL, NULL = "\ue007", "\ue004", "\ue014", "\ue012", "\ue013", "\ue009", "\ue000"
 MARKUP = "<img src=x onerror=window.hacked=1>"
-PROGRAM = """BEGIN { printf("tracing\\n"); }
-syscall::read:return /execname == "workload" && arg1 == 7/ { @reads[execname] = count(); @sizes = quantize(arg1); }
-fbt::vfs_read:entry /execname == "workload"/ { @stacks[stack()] = count(); }
-syscall::read:return /execname == "workload" && arg1 == 7 && n++ < 20/ { trace(arg1); }
+PROGRAM = f"""BEGIN {{ printf("tracing\\n"); }}
+syscall::read:return /execname == "workload" && arg1 == 7/ {{ @reads[execname] = count(); @sizes = quantize(arg1); }}
+fbt::vfs_read:entry /execname == "workload"/ {{ @stacks[stack()] = count(); }}
+syscall::read:return /execname == "workload" && arg1 == 7 && n++ < {SHOWN_READS}/ {{ trace(arg1); }}
 """
 # The cells of a table's first row.
 FIRST_ROW = """const table = document.querySelector(`table[aria-label="${arguments[0]}"]`);
 return table?.tBodies[0].rows.length ? [...table.tBodies[0].rows[0].cells].map((cell) => cell.textContent) : null;"""
 CHOOSE = """const select = document.querySelector(`select[aria-label="${arguments[0]}"]`);
-if (![...select.options].some((option) => option.value === arguments[1])) return false;
+if (![...select?.options ?? []].some((option) => option.value === arguments[1])) return false;
 select.value = arguments[1]; select.dispatchEvent(new Event("change")); return true;"""
 TOLD = "return document.querySelector('article figcaption')?.textContent ?? ''"
 
@@ -106,7 +108,7 @@ class Page(OnePage):
     def test_records_pause_and_go_on(self):
         browser = self.opened(self.server)
         self.run_program(browser, 'tick-20ms { printf("n %d", n++); }')
-        count = "return document.querySelector(\"table[aria-label='records']\").tBodies[0].lastChild?.textContent ?? ''"
+        count = "return document.querySelector(\"table[aria-label='records']\")?.tBodies[0].lastChild?.textContent ?? ''"
         browser.wait_for(count)
         browser.execute("[...document.querySelectorAll('article button')].find((each) => each.textContent === 'Pause').click()")
         stands = browser.execute(count)
@@ -189,21 +191,27 @@ class Guest(OnePage):
         self.assertRegex(legend, r"workload: 1,000$")
         self.assertTrue(browser.execute(CHOOSE, "view of @stacks", "flame"))
         browser.wait_for("return document.querySelector('iframe') !== null")
+        self.assertFalse(browser.execute("return document.querySelector('pre .wrong') !== null"), "no line of it is wrong")
         shot(browser, "charts")
 
     def check_heat_map(self, browser):
-        """The cell with all of the sizes, asked by the keyboard, has as many values, and the records behind it."""
+        """The cells of the sizes, asked by the keyboard from the last one on, have all values and the records behind them."""
         self.assertTrue(browser.execute(CHOOSE, "view of @sizes", "heat"))
         browser.execute("document.querySelector('article canvas').focus()")
-        cells = 0
-        for _ in range(120):
-            browser.type("article canvas", LEFT if cells == 0 else ENTER)
+        values = records = 0
+        for key in ["", *[LEFT] * 119]:
+            browser.type("article canvas", key + ENTER)
             told = browser.execute(TOLD)
-            if cells := int(told.split(": ")[1].split(" ")[0].replace(",", "")):
+            found = re.search(r": ([\d,]+) values; ([\d,]+) records behind it", told)
+            self.assertTrue(found, told)
+            here, behind = (int(number.replace(",", "")) for number in found.groups())
+            values += here
+            records += behind if here else 0
+            if values >= READS:
                 break
-        browser.type("article canvas", ENTER)
-        told = browser.execute(TOLD)
-        self.assertRegex(told, r"4 and more: [\d,]+ values; [\d,]+ records behind it")
+        self.assertEqual(values, READS)
+        self.assertGreaterEqual(records, SHOWN_READS)
+        self.assertIn("4 and more", told)
         shot(browser, "heat")
 
     def check_machine(self, browser):
@@ -236,6 +244,7 @@ class Guest(OnePage):
         self.assertIn("1,000", saved[".html"])
         self.assertNotIn("<script", saved[".html"])
         self.assertIn("<style>", saved[".html"])
+        self.assertRegex(saved[".html"], r"<title>@reads count: BEGIN \{ printf\(.*</title>")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,19 @@
 import {element} from "./machines.js";
 import {svg, keyText, number, numbersOf, tableOfRecords} from "./tables.js";
 
-const MOST_LINES = 8, MOST_POINTS = 300, MOST_COLUMNS = 120, MOST_TOLD = 100;
+const MOST_LINES = 8, MOST_POINTS = 300, MOST_COLUMNS = 120, MOST_TOLD = 100, LEAST_SPAN_MS = 10000;
 const WIDTH = 900, HEIGHT = 260, LEFT = 70, BOTTOM = 24, TOP = 8;
 
 const timeText = (at) => new Date(at).toLocaleTimeString("en-GB");
+
+/** The next number that divides into four parts which can be read. */
+const roundUp = (value) => {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1, 2, 4, 6, 8, 10].find((step) => step * power >= value);
+};
+
+/** One point alone is a line of no length, which is drawn as a dot. */
+const dotted = (points) => points.length === 1 ? [points[0], points[0]] : points;
 
 /** Entries by time: of the keys with the largest values, their values or how fast these grow. */
 export class Lines {
@@ -48,14 +57,14 @@ export class Lines {
   draw() {
     const lines = [...this.series].map(([name, series]) => ({name, points: this.points(series), last: [...series.values()].at(-1)}))
       .filter((line) => line.points.length).sort((a, b) => b.last - a.last).slice(0, MOST_LINES);
-    const begin = this.times[0], end = Math.max(this.times.at(-1), begin + 1);
-    const most = Math.max(1e-9, ...lines.flatMap((line) => line.points.map(([, value]) => value)));
+    const begin = this.times[0], end = Math.max(this.times.at(-1), begin + LEAST_SPAN_MS);
+    const most = roundUp(Math.max(1e-9, ...lines.flatMap((line) => line.points.map(([, value]) => value))));
     const least = Math.min(0, ...lines.flatMap((line) => line.points.map(([, value]) => value)));
     const x = (at) => LEFT + (WIDTH - LEFT - 10) * (at - begin) / (end - begin);
     const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - least) / (most - least));
     this.picture.replaceChildren(...this.axes(begin, end, least, most, y),
       ...lines.map((line, i) => svg("polyline", {class: `series line${i + 1}`, "vector-effect": "non-scaling-stroke",
-        points: line.points.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")})));
+        points: dotted(line.points).map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")})));
     this.legend.replaceChildren(...lines.map((line, i) => element("li", {},
       svg("svg", {viewBox: "0 0 28 10", "aria-hidden": "true"}, svg("path", {class: `series line${i + 1}`, d: "M0 5H28"})),
       `${line.name}: ${number(Math.round(line.points.at(-1)[1] * 100) / 100)}`)));
@@ -79,9 +88,10 @@ const bucketOf = (value) => value === 0 ? 0 : Math.sign(value) * 2 ** Math.floor
 
 /** Columns are times, rows ranges of values. The keyboard moves a mark over the cells and asks as a click does. */
 export class HeatMap {
-  /** `behind` finds the records of a span of time and a range of values. */
-  constructor(name, behind) {
+  /** `behind` finds the records of a span of time and a range of values; `begun` is when the first column begins. */
+  constructor(name, behind, begun) {
     this.name = name;
+    this.begun = begun;
     this.behind = behind;
     this.columns = [];
     this.last = new Map();

@@ -5,7 +5,9 @@ import {HeatMap, Lines, hasNumberIn} from "./charts.js";
 import {saveHtml, saveJson} from "./save.js";
 
 /** Tables and charts are drawn this often; records as soon as the screen takes them. */
-const DRAW_EVERY_MS = 500;
+const DRAW_EVERY_MS = 1000;
+/** A flame graph is that many pixels high, and scrolls in its frame beyond. */
+const MOST_HIGH = 900;
 
 /** `$1`'s words, as a shell parts them: blanks part, quotes keep together. */
 const words = (text) => [...text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)]
@@ -50,7 +52,7 @@ class Aggregation {
     for (const entry of entries) entry.machine = machine;
     this.byMachine.set(machine, {entries, leftOut: item["left-out"] ?? 0});
     if (entries.some((entry) => entry.keys.some(Array.isArray))) this.offer("flame", "Flame graph", new Flame(this.program));
-    else if (entries.some(isDistribution)) this.offer("heat", "Heat map", new HeatMap(`@${this.name}`, (column) => this.program.recordsIn(column)));
+    else if (entries.some(isDistribution)) this.offer("heat", "Heat map", new HeatMap(`@${this.name}`, (column) => this.program.recordsIn(column), this.program.begun));
     else if (entries.length) this.offer("lines", "Lines", new Lines(this.name, this.func));
     this.latest = at;
   }
@@ -61,13 +63,14 @@ class Aggregation {
     this.draw();
   }
 
-  /** Charts take in each state, also while the table is shown. */
+  /** Charts go on with the time, also while the table is shown, or while nothing changes: that comes as nothing new. */
   draw() {
     const entries = this.entries(), parts = [...this.byMachine.values()];
-    if (this.latest !== this.drawn) {
-      this.views.get("lines")?.add(entries, this.latest);
-      this.views.get("heat")?.addBuckets(entries, this.latest);
-      this.drawn = this.latest;
+    const now = this.program.ended ? this.latest : Date.now();
+    if (now > (this.drawn ?? 0)) {
+      this.views.get("lines")?.add(entries, now);
+      this.views.get("heat")?.addBuckets(entries, now);
+      this.drawn = now;
     }
     if (this.choice.value === "table")
       this.table.show(entries, {func: this.func, machines: parts.length > 1, leftOut: parts.reduce((sum, part) => sum + part.leftOut, 0)});
@@ -90,8 +93,10 @@ class Flame {
     try {
       this.program.picture = await this.program.ask(address);
       this.note.textContent = `as of ${new Date().toLocaleTimeString("en-GB")}`;
+      const [, width, height] = this.program.picture.match(/viewBox="0 0 (\d+) (\d+)"/) ?? [0, 2, 1];
       // The frame has an origin of its own and may do nothing but run the picture's script.
-      this.place.replaceChildren(element("iframe", {sandbox: "allow-scripts", src: address, title: "flame graph"}));
+      this.place.replaceChildren(element("iframe", {sandbox: "allow-scripts", src: address, title: "flame graph",
+        height: Math.min(MOST_HIGH, Math.ceil(this.place.clientWidth * height / width) + 2)}));
     } catch (error) {
       this.note.textContent = error.message;
     }
@@ -102,6 +107,7 @@ class Program {
   constructor(ask, order) {
     this.ask = ask;
     this.order = order;
+    this.begun = Date.now();
     this.aggregations = new Map();
     this.records = new Records();
     this.title = order.d.replace(/\/\*.*?\*\//gs, "").trim().split("\n")[0].slice(0, 100);
@@ -156,9 +162,9 @@ class Program {
   /** An error of the compiler is shown at its line. */
   message(text) {
     const isError = !/matched \d+ probe/.test(text);
-    this.say(text.replace(/^ringside: /, "").replace(/\/dev\/stdin:(\d+)/g, "line $1"), isError);
+    this.say(text.replace(/^ringside: /, "").replace("script '/dev/stdin' ", "").replace(/\/dev\/stdin:(\d+)/g, "line $1"), isError);
     const place = text.match(/\/dev\/stdin[^\d\n]{1,12}(\d+)/);
-    if (!place || this.listing) return;
+    if (!isError || !place || this.listing) return;
     const wrong = Number(place[1]);
     this.listing = element("pre", {"aria-label": `D, line ${wrong} is wrong`});
     this.order.d.split("\n").forEach((line, i) => this.listing.append(element("span", i + 1 === wrong ? {class: "wrong"} : {},

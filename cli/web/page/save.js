@@ -1,6 +1,8 @@
 // Files for the user: a result as JSON, or as an HTML page that needs nothing else.
 import {element} from "./machines.js";
 
+const SAVED_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
 const download = (name, type, text) => {
   const address = URL.createObjectURL(new Blob([text], {type}));
   const link = element("a", {href: address, download: name});
@@ -27,16 +29,6 @@ const still = (node) => {
 export const saveHtml = async (name, title, nodes, pictures = []) => {
   const style = await (await fetch("/page.css")).text();
   const page = document.implementation.createHTMLDocument(title);
-  page.documentElement.lang = "en";
-  const policy = page.createElement("meta");
-  policy.setAttribute("http-equiv", "Content-Security-Policy");
-  policy.setAttribute("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:");
-  const charset = page.createElement("meta");
-  charset.setAttribute("charset", "utf-8");
-  const rules = page.createElement("style");
-  rules.textContent = `${style}\nimg { max-width: 100%; }\nmain .scroll, main pre { max-height: none; }`;
-  page.head.prepend(charset, policy);
-  page.head.append(rules);
   const heading = page.createElement("h1");
   heading.textContent = title;
   const main = page.createElement("main");
@@ -48,5 +40,13 @@ export const saveHtml = async (name, title, nodes, pictures = []) => {
     main.append(image);
   }
   page.body.append(main);
-  download(`${name}.html`, "text/html", `<!DOCTYPE html>\n${page.documentElement.outerHTML}`);
+  // The rules are text here: this page's policy would refuse a style element, in a document of its own, too.
+  download(`${name}.html`, "text/html", `<!DOCTYPE html>
+<html lang="en"><head><meta http-equiv="Content-Security-Policy" content="${SAVED_POLICY}"><meta charset="utf-8">
+${page.querySelector("title").outerHTML}<style>
+${style}
+img { max-width: 100%; }
+main .scroll, main pre { max-height: none; }
+</style></head>${page.body.outerHTML}</html>
+`);
 };
