@@ -245,7 +245,7 @@ Result<std::size_t> restore(vmm::Machine& machine, guest_linux::Kernel& kernel,
 
 struct LeftInProcesses {
   std::size_t breakpoints = 0;
-  bool keeps_slots = false;  // somebody is inside of one
+  std::vector<std::string> notes;  // what stays there
 };
 
 /// Restores the text of processes.
@@ -257,7 +257,9 @@ Result<LeftInProcesses> restore_processes(vmm::Machine& machine, guest_linux::Ke
   table.take_over(left);
   const std::size_t armed = table.armed();
   const bool is_out = TRY(table.take_out(remains.place()));
-  return LeftInProcesses{armed, !is_out};
+  LeftInProcesses done{armed, table.take_notices()};
+  if (!is_out) done.notes.emplace_back(UserPointTable::kStaysInside);
+  return done;
 }
 
 /// For remains that nobody can be in.
@@ -321,9 +323,9 @@ Result<std::optional<std::string>> clean(vmm::Machine& machine, guest_linux::Ker
   }
   return fmt::format(
       "process {} has traced this guest and did not end well: {} breakpoints and {} "
-      "pages of it were taken out{}",
-      remains->owner().pid, restored, pages,
-      of_processes.keeps_slots ? fmt::format("; {}", UserPointTable::kStaysInside) : "");
+      "pages of it were taken out{}{}",
+      remains->owner().pid, restored, pages, of_processes.notes.empty() ? "" : "; ",
+      fmt::join(of_processes.notes, "; "));
 }
 
 }  // namespace ringside::providers

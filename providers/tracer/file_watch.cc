@@ -75,6 +75,8 @@ Result<void> FileWatch::prepare(TrapPointTable& table) {
   // Before 6.5 files were spliced by reads.
   TRY(watch_any(splices_, "filemap_splice_read"));
   TRY(watch_any(splices_, "shmem_file_splice_read"));
+  TRY(watch_any(swaps_, "__x64_sys_swapon"));
+  TRY(watch_any(swaps_, "__ia32_sys_swapon"));
   return {};
 }
 
@@ -88,18 +90,21 @@ bool FileWatch::opens_an_inode(const guest_linux::Symbol& open) const {
   return pointed == types.find(TypeKind::Struct, "inode");
 }
 
+std::vector<GuestVirt> FileWatch::places() const {
+  std::vector<GuestVirt> all{open_, change_};
+  for (const auto* places : {&reads_, &splices_, &swaps_}) {
+    all.insert(all.end(), places->begin(), places->end());
+  }
+  return all;
+}
+
 void FileWatch::add_to(vmm::TrapHandlers& handlers) {
-  handlers.add(open_, *this);
-  handlers.add(change_, *this);
-  for (const GuestVirt place : reads_) handlers.add(place, *this);
-  for (const GuestVirt place : splices_) handlers.add(place, *this);
+  for (const GuestVirt place : places()) handlers.add(place, *this);
 }
 
 bool FileWatch::is_place(GuestVirt at) const {
-  const auto has = [at](const auto& places) {
-    return std::ranges::find(places, at) != places.end();
-  };
-  return at == open_ || at == change_ || has(reads_) || has(splices_);
+  const auto all = places();
+  return std::ranges::find(all, at) != all.end();
 }
 
 std::map<GuestVirt, vmm::FetchList> FileWatch::lists(std::span<const GuestVirt> inodes) const {
@@ -198,18 +203,29 @@ std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
   return is_read ? read_from(trap, reader) : spliced(trap, reader);
 }
 
-void FileWatch::on_trap(const vmm::Trap& trap) {
-  const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
-  const auto touched = touched_by(trap, reader);
-  if (!touched) return;
+/// Whatever is done, until `stands` says that nothing stands there any more.
+template <class Stands, class TakeOut>
+void FileWatch::until_gone(Stands stands, TakeOut take_out) {
   const vmm::HeldVcpu held;
-  for (unsigned n = 0; n < kTries; ++n) {
-    if (!users_.stands_in(touched->inode, touched->begin, touched->end)) return;
+  for (unsigned n = 0; n < kTries && stands(); ++n) {
     if (n > 0) std::this_thread::sleep_for(kWait);
     auto paused = vmm::PausedMachine::pause(machine_);
     if (!paused) return;
-    (void)users_.step_aside(*paused, touched->inode, touched->begin, touched->end, touched->away);
+    take_out(*paused);
   }
+}
+
+void FileWatch::on_trap(const vmm::Trap& trap) {
+  if (std::ranges::find(swaps_, trap.address) != swaps_.end()) {
+    return until_gone([&] { return users_.stands_in_memory_files(); },
+                      [&](auto& paused) { (void)users_.leave_memory_files(paused); });
+  }
+  const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
+  const auto touched = touched_by(trap, reader);
+  if (!touched) return;
+  const auto [inode, begin, end, away] = *touched;
+  until_gone([&] { return users_.stands_in(inode, begin, end); },
+             [&](auto& paused) { (void)users_.step_aside(paused, inode, begin, end, away); });
 }
 
 }  // namespace ringside::providers

@@ -10,6 +10,7 @@
 //   filemap_splice_read(struct file *, loff_t *, ...) (since 6.5): they copy or pass on its pages
 //   shmem_file_read_iter(struct kiocb *, struct iov_iter *) (mm/shmem.c) and
 //   shmem_file_splice_read(struct file *, loff_t *, ...) (since 6.5): the same of tmpfs
+//   __x64_sys_swapon(), __ia32_sys_swapon(): from then on files of tmpfs may go to a disk, too
 // Used by the tracer of a running kernel, where there may be such trap points.
 // Threads: on_trap() on those that poll, the others on the session's. Fire context: no; on_trap()
 // may pause the machine.
@@ -63,6 +64,9 @@ class FileWatch final : public vmm::TrapWatch {
     std::uint64_t begin = 0, end = UINT64_MAX;
     UserPointTable::Away away = UserPointTable::Away::ForAWhile;
   };
+  std::vector<GuestVirt> places() const;
+  template <class Stands, class TakeOut>
+  void until_gone(Stands stands, TakeOut take_out);
   std::optional<Touched> touched_by(const vmm::Trap& trap, const GuestReader& reader) const;
   bool opens_an_inode(const guest_linux::Symbol& open) const;
   std::optional<Touched> opened(const vmm::Trap& trap, const GuestReader& reader) const;
@@ -76,7 +80,7 @@ class FileWatch final : public vmm::TrapWatch {
   Layout layout_;
   GuestVirt open_, change_;
   bool opens_inode_ = false;  // do_dentry_open's second argument is the struct inode
-  std::vector<GuestVirt> reads_, splices_;
+  std::vector<GuestVirt> reads_, splices_, swaps_;
 };
 
 }  // namespace ringside::providers

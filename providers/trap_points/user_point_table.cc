@@ -407,9 +407,12 @@ Result<void> UserPointTable::write_slots(vmm::PausedMachine& machine) {
 Result<void> UserPointTable::arm(vmm::PausedMachine& machine) {
   const std::lock_guard lock(lock_);
   TRY(link());
+  swapped_out_ = 0;
   TRY(write_ready(machine));
   TRY(write_copies(machine));
-  return raise_semaphores(machine);
+  TRY(raise_semaphores(machine));
+  note_swapped_out("have no probes there, so what runs there is not seen");
+  return {};
 }
 
 /// Where the guest keeps a file's page as it is on a disk, ours would get there, too.
@@ -423,7 +426,7 @@ bool UserPointTable::may_write(const GuestReader& kernel, GuestVirt inode,
 }
 
 /// Of files that are still those that they were when they were looked at.
-UserSemaphores::Find UserPointTable::bytes_finder() const {
+UserSemaphores::Find UserPointTable::bytes_finder() {
   return [this](std::span<const FileRange> ranges, Copies copies) {
     const auto kernel = guest_.reader();
     std::map<GuestVirt, bool> is_same;
@@ -435,7 +438,8 @@ UserSemaphores::Find UserPointTable::bytes_finder() const {
       known->second =
           file != files_.end() && pages && pages->identity() == file->second.known.identity;
     }
-    auto found = find_bytes(ranges, copies);
+    // A semaphore looks like any number, so none is sought where the file is not mapped any more.
+    auto found = find_bytes(ranges, copies, {});
     std::erase_if(found, [&](const auto& each) { return !is_same[ranges[each.range].inode]; });
     return found;
   };
@@ -503,12 +507,15 @@ Result<void> UserPointTable::tend(vmm::PausedMachine& machine) {
 
 /// Where the first bytes of the ranges are: in the file's pages, and with copies in those that
 /// processes have for themselves.
-UserSemaphores::Places UserPointTable::find_bytes(std::span<const FileRange> ranges,
-                                                  Copies copies) const {
+UserSemaphores::Places UserPointTable::find_bytes(
+    std::span<const FileRange> ranges, Copies copies,
+    const guest_linux::UserStanding::Sleepers& sleepers) {
   UserSemaphores::Places found;
   if (ranges.empty()) return found;  // that would look at all processes
   if (copies == Copies::Too && standing_) {
-    found = standing_->copies(machine_.memory(), kernel_, ranges);
+    auto all = standing_->copies(machine_.memory(), kernel_, ranges, sleepers);
+    found = std::move(all.places);
+    swapped_out_ = std::max(swapped_out_, all.swapped_out);
   }
   const auto kernel = guest_.reader();
   std::optional<FilePages> pages;
@@ -525,13 +532,13 @@ UserSemaphores::Places UserPointTable::find_bytes(std::span<const FileRange> ran
 
 std::vector<UserPointTable::Place> UserPointTable::places_of(GuestVirt inode,
                                                              std::span<Point* const> points,
-                                                             Copies copies) const {
+                                                             Copies copies) {
   std::vector<FileRange> ranges;
   for (const Point* point : points) {
     ranges.push_back({inode, point->site.offset, point->site.offset + 1});
   }
   std::vector<Place> places;
-  for (const auto& copy : find_bytes(ranges, copies)) {
+  for (const auto& copy : find_bytes(ranges, copies, sleepers_)) {
     places.push_back({points[copy.range], GuestPhys(round_down(copy.at.raw(), kTextPage))});
   }
   return places;
@@ -646,12 +653,14 @@ Result<bool> UserPointTable::take_out(const vmm::ShimPlace& stub) {
     if (n == 0) TRY(await_stub(stub));
     look_ahead();
     auto paused = TRY(vmm::PausedMachine::pause(machine_));
+    swapped_out_ = 0;
     const auto done = disarm(paused, Which::All);
     is_out = done ? Result<bool>(take_out_slots(paused)) : tl::make_unexpected(done.error());
     if (n > 0 && is_out && *is_out) break;
   }
   const std::lock_guard lock(lock_);
   sleepers_ = {};
+  note_swapped_out("keep what stands there, and end where they run into a probe");
   if (shim_ != nullptr && is_out && *is_out) {
     for (const auto& [name, place] : names_) shim_->forget_user_point(name);
   }
@@ -703,33 +712,41 @@ bool UserPointTable::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64
   return semaphores_.stands_in(inode, round_down(begin, kTextPage), end);
 }
 
+/// Until `away` is over, those in pages with these bytes, and the semaphores.
+Result<UserPointTable::PutAway> UserPointTable::put_away(vmm::PausedMachine& machine,
+                                                         GuestVirt inode, File& file,
+                                                         std::uint64_t begin, std::uint64_t end,
+                                                         Away away) {
+  std::vector<Point*> points;
+  for (auto& [offset, point] : file.points) {
+    const std::uint64_t page = point.page() * kTextPage;
+    if (point.is_armed && page < end && page + kTextPage > begin) points.push_back(&point);
+  }
+  file.away_until = away == Away::ForGood ? Clock::time_point::max()
+                                          : std::max(file.away_until, Clock::now() + kAway);
+  const std::size_t semaphores = TRY(
+      semaphores_.step_aside(machine, bytes_finder(), inode, round_down(begin, kTextPage), end));
+  TRY(restore(machine, inode, points, Copies::Left));
+  (void)restore_slots(machine, Copies::Left);
+  return PutAway{points.size(), semaphores};
+}
+
 Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt inode,
                                         std::uint64_t begin, std::uint64_t end, Away away) {
   const std::lock_guard lock(lock_);
   const auto file = files_.find(inode);
   if (file == files_.end()) return {};
-  std::vector<Point*> points;
-  for (auto& [offset, point] : file->second.points) {
-    const std::uint64_t page = point.page() * kTextPage;
-    if (point.is_armed && page < end && page + kTextPage > begin) points.push_back(&point);
-  }
-  file->second.away_until = away == Away::ForGood
-                                ? Clock::time_point::max()
-                                : std::max(file->second.away_until, Clock::now() + kAway);
-  const std::size_t semaphores = TRY(
-      semaphores_.step_aside(machine, bytes_finder(), inode, round_down(begin, kTextPage), end));
-  TRY(restore(machine, inode, points, Copies::Left));
-  (void)restore_slots(machine, Copies::Left);
-  if (!points.empty() && away == Away::ForGood) {
+  const auto [points, semaphores] = TRY(put_away(machine, inode, file->second, begin, end, away));
+  if (points != 0 && away == Away::ForGood) {
     notices_.push_back(
         fmt::format("a process of the guest passes on pages of a file with probes (splice, "
                     "sendfile): {} of them are away for good",
-                    points.size()));
-  } else if (!points.empty()) {
+                    points));
+  } else if (points != 0) {
     notices_.push_back(
         fmt::format("a process of the guest reads or writes a file with probes: {} "
                     "of them are away for {} s and more",
-                    points.size(), kAway.count()));
+                    points, kAway.count()));
   } else if (semaphores != 0) {
     notices_.push_back(
         fmt::format("a process of the guest reads or writes a file with probes: {} of their "
@@ -737,6 +754,46 @@ Result<void> UserPointTable::step_aside(vmm::PausedMachine& machine, GuestVirt i
                     semaphores, kAway.count()));
   }
   return {};
+}
+
+bool UserPointTable::stands_in_memory_files() const {
+  const std::lock_guard lock(lock_);
+  const auto kernel = guest_.reader();
+  return std::ranges::any_of(files_, [&](const auto& each) {
+    const auto& [inode, file] = each;
+    if (file.is_gone || guest_.has_disk(kernel, inode)) return false;
+    return semaphores_.stands_in(inode, 0, UINT64_MAX) ||
+           std::ranges::any_of(file.points, [](const auto& point) {
+             return point.second.is_armed || point.second.is_written;
+           });
+  });
+}
+
+Result<void> UserPointTable::leave_memory_files(vmm::PausedMachine& machine) {
+  const std::lock_guard lock(lock_);
+  const auto kernel = guest_.reader();
+  std::size_t points = 0;
+  for (auto& [inode, file] : files_) {
+    if (file.is_gone || guest_.has_disk(kernel, inode)) continue;
+    points += TRY(put_away(machine, inode, file, 0, UINT64_MAX, Away::ForGood)).points;
+  }
+  if (points != 0) {
+    notices_.push_back(
+        fmt::format("the guest turns on swap, to which files that are in memory alone (tmpfs) may "
+                    "go: {} probes in such files are away for good",
+                    points));
+  }
+  return {};
+}
+
+/// Pages of processes that were not in memory when all copies were looked at.
+void UserPointTable::note_swapped_out(std::string_view consequence) {
+  if (const std::size_t count = std::exchange(swapped_out_, 0); count != 0) {
+    notices_.push_back(
+        fmt::format("processes have {} page{} of files with probes for themselves which the guest "
+                    "has swapped out: they {}",
+                    count, count == 1 ? "" : "s", consequence));
+  }
 }
 
 /// Those whose page was given back, and read anew without them. If somebody watches pages come,

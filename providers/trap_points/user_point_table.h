@@ -148,6 +148,10 @@ class UserPointTable {
   enum class Away : std::uint8_t { ForAWhile, ForGood };
   Result<void> step_aside(vmm::PausedMachine& machine, GuestVirt inode, std::uint64_t begin,
                           std::uint64_t end, Away away);
+  /// Whether trap points stand in files that are in memory alone (tmpfs).
+  bool stands_in_memory_files() const;
+  /// The guest is about to have swap, to which these files may go: restores theirs for good.
+  Result<void> leave_memory_files(vmm::PausedMachine& machine);
   /// Pages of a file.
   struct Pages {
     std::uint64_t first = 0, count = 1;
@@ -200,18 +204,23 @@ class UserPointTable {
   void note_missing(const GuestReader& kernel);
   Result<void> write_ready(vmm::PausedMachine& machine);
   using Copies = UserSemaphores::Copies;
-  UserSemaphores::Places find_bytes(std::span<const guest_linux::FileRange> ranges,
-                                    Copies copies) const;
-  UserSemaphores::Find bytes_finder() const;
+  UserSemaphores::Places find_bytes(std::span<const guest_linux::FileRange> ranges, Copies copies,
+                                    const guest_linux::UserStanding::Sleepers& sleepers);
+  UserSemaphores::Find bytes_finder();
   bool may_write(const GuestReader& kernel, GuestVirt inode, std::uint64_t offset) const;
   Result<void> raise_semaphores(vmm::PausedMachine& machine);
-  std::vector<Place> places_of(GuestVirt inode, std::span<Point* const> points,
-                               Copies copies) const;
+  std::vector<Place> places_of(GuestVirt inode, std::span<Point* const> points, Copies copies);
   std::vector<Place> copies_where(const std::function<bool(const Point&)>& is_meant);
   Result<void> write_copies(vmm::PausedMachine& machine);
   Result<void> restore(vmm::PausedMachine& machine, GuestVirt inode, std::span<Point* const> points,
                        Copies copies);
   bool restore_slots(vmm::PausedMachine& machine, Copies copies);
+  struct PutAway {
+    std::size_t points = 0, semaphores = 0;
+  };
+  Result<PutAway> put_away(vmm::PausedMachine& machine, GuestVirt inode, File& file,
+                           std::uint64_t begin, std::uint64_t end, Away away);
+  void note_swapped_out(std::string_view consequence);
 
   vmm::Machine& machine_;
   vmm::TrapTable* const shim_;
@@ -229,10 +238,11 @@ class UserPointTable {
   UserSemaphores semaphores_;
   bool has_begun_ = false, keeps_out_ = false;
   Clock::time_point next_look_{};
-  std::size_t unsettled_ = 0;  // trap points that cannot stand in pages that have come
-  std::string why_unsettled_;  // the first of them
-  std::size_t unseen_ = 0;     // pages that processes got before their int3s stood
-  std::string why_unseen_;     // the last one
+  std::size_t swapped_out_ = 0;  // pages with copies of probed text or of semaphores, lately
+  std::size_t unsettled_ = 0;    // trap points that cannot stand in pages that have come
+  std::string why_unsettled_;    // the first of them
+  std::size_t unseen_ = 0;       // pages that processes got before their int3s stood
+  std::string why_unseen_;       // the last one
   std::vector<std::string> notices_;
 };
 

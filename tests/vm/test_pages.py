@@ -41,8 +41,14 @@ class Pages(unittest.TestCase):
         self.assertEqual(status, 0, said)
         return said.decode()
 
-    def begin_program(self):
-        return re.search(r"process (\d+)", self.guest(f"/mnt/ext4/pages {CALLS}"))[1]
+    def begin_program(self, way="given", path="/mnt/ext4/pages"):
+        return re.search(r"process (\d+)", self.guest(f"{path} {CALLS} {way}"))[1]
+
+    def trace(self, program=ENTRIES):
+        return self.machine.trace(begin(program), ["-q", "--sysroot", self.root])
+
+    def turn_swap_on(self):
+        self.guest("busybox mkswap /dev/vdc1 > /dev/null && busybox swapon /dev/vdc1")
 
     def give_up(self):
         """All pages that no process has mapped; but for the file's first one, which tells its build."""
@@ -66,7 +72,7 @@ class Pages(unittest.TestCase):
     def test_that_were_not_in_memory_when_tracing_began(self):
         pid = self.begin_program()
         self.give_up()
-        with self.machine.trace(begin(ENTRIES + PASSED), ["-q", "--sysroot", self.root]) as running:
+        with self.trace(ENTRIES + PASSED) as running:
             started(running)
             self.go(pid)
             outcome = end(running)
@@ -77,7 +83,7 @@ class Pages(unittest.TestCase):
     def test_that_are_given_up_and_read_again(self):
         pid = self.begin_program()
         self.go(pid)
-        with self.machine.trace(begin(ENTRIES), ["-q", "--sysroot", self.root]) as running:
+        with self.trace() as running:
             started(running)
             for _ in range(3):
                 self.go(pid)
@@ -93,7 +99,7 @@ class Pages(unittest.TestCase):
 
     def test_that_are_given_up_while_many_processes_start(self):
         pid = self.begin_program()
-        with self.machine.trace(begin(ENTRIES), ["-q", "--sysroot", self.root]) as running:
+        with self.trace() as running:
             started(running)
             self.guest("(while [ ! -e /tmp/enough ]; do /bin/true; done) & "
                        "(while [ ! -e /tmp/enough ]; do echo 1 > /proc/sys/vm/drop_caches; done) & true")
@@ -104,6 +110,52 @@ class Pages(unittest.TestCase):
             outcome = end(running)
         self.check(outcome, rounds)
         self.check_file()
+
+    def test_that_a_process_moves_to_memory_of_its_own(self):
+        pid = self.begin_program("moved")
+        with self.trace() as running:
+            started(running)
+            self.go(pid)
+            outcome = end(running)
+        self.check(outcome, 1)
+        self.go(pid)
+        self.check_file()
+
+    def test_that_are_swapped_out(self):
+        """Of a process that has copied them: there are no probes where they are out, and a line says so."""
+        self.turn_swap_on()
+        pid = self.begin_program("swapped")
+        self.go(pid)
+        with self.trace() as running:
+            started(running)
+            self.go(pid)
+            outcome = end(running)
+        told = re.search(r"(\d) pages? of files with probes for themselves which the guest has swapped out: they have no probes",
+                         outcome.stderr)
+        self.assertTrue(told, outcome)
+        self.assertEqual(list(counts(outcome.stdout).values()), [CALLS] * (len(FUNCTIONS) - int(told[1])), outcome)
+        self.go(pid)
+        later = self.begin_program("later")
+        with self.trace(ENTRIES.replace("pid*", f"pid{later}")) as running:
+            started(running)
+            self.go(later)
+            outcome = end(running)
+        self.assertEqual(counts(outcome.stdout), dict.fromkeys(FUNCTIONS, CALLS), outcome)
+        self.assertIn("keep what stands there", outcome.stderr)
+        self.check_file()
+
+    def test_of_a_file_in_memory_when_swap_is_turned_on(self):
+        self.guest("mkdir /mem && mount -t tmpfs none /mem && cp /bin/pages /mem")
+        pid = self.begin_program(path="/mem/pages")
+        with self.machine.trace(begin(ENTRIES), ["-q"]) as running:
+            started(running)
+            self.go(pid)
+            self.turn_swap_on()
+            self.go(pid)
+            outcome = end(running)
+        self.assertEqual((outcome.status, counts(outcome.stdout)), (0, dict.fromkeys(FUNCTIONS, CALLS)), outcome)
+        self.assertIn("the guest turns on swap", outcome.stderr)
+        self.assertEqual(self.guest("md5sum < /mem/pages"), self.sum)
 
 
 class PagesOfOld(Pages):

@@ -69,6 +69,7 @@ class RangeIndex {
 /// A process's memory.
 struct UserStanding::Space {
   std::vector<Area> areas;        // by address
+  std::vector<Area> moved;        // Sleepers::moved
   std::optional<GuestPhys> root;  // of its page table, once it was asked for
 };
 
@@ -85,8 +86,9 @@ struct UserStanding::Look {
   std::set<GuestVirt> on_cpus;        // of the threads that run: mm_struct
   using Inside = std::vector<std::size_t>;
 
+  /// `moved`: as an earlier look has found them.
   Look(const UserStanding& standing, vmm::GuestMemory& guest, Kernel& of,
-       std::span<const FileRange> in)
+       std::span<const FileRange> in, std::span<const std::pair<GuestVirt, Area>> moved = {})
       : by(standing),
         memory(guest),
         kernel(of),
@@ -96,6 +98,7 @@ struct UserStanding::Look {
         reader(standing.linear_ ? static_cast<const GuestReader&>(copies) : direct) {
     if (!find_areas_by_files()) find_areas_by_processes();
     for (auto& [mm, space] : spaces) std::ranges::sort(space.areas, {}, &Area::begin);
+    for (const auto& [mm, area] : moved) spaces[mm].moved.push_back(area);
   }
 
   bool find_areas_by_files() {
@@ -128,6 +131,52 @@ struct UserStanding::Look {
     });
   }
 
+  /// Finds where text of the file was, by each distance between its bytes and addresses that the
+  /// process's mappings of it have; these mappings are `uses`.
+  void find_moved(GuestVirt mm, GuestVirt inode, std::span<FileUse> uses) {
+    std::ranges::sort(uses, {}, &FileUse::begin);
+    const auto entries = ranges.in(inode);
+    // Whole pages: other bytes of them may be asked for, too.
+    const std::uint64_t first = round_down(entries.front().range.begin, arch::kPageSize);
+    std::uint64_t behind = first;
+    for (const auto& [range, number] : entries) behind = std::max(behind, range.end);
+    behind = round_up(behind, arch::kPageSize);
+    std::set<std::uint64_t> distances;
+    for (const FileUse& use : uses) distances.insert(use.begin.raw() - use.offset);
+    for (const std::uint64_t distance : distances) {
+      const std::uint64_t end = distance + behind;
+      std::uint64_t at = distance + first;
+      const auto add_until = [&](std::uint64_t next) {
+        const bool has_some = next > at && next - at <= behind - first &&
+                              !ranges.in(inode, at - distance, next - distance).empty();
+        if (has_some) {
+          spaces[mm].moved.push_back({GuestVirt(at), GuestVirt(next), inode, at - distance});
+        }
+      };
+      for (const FileUse& use : uses) {
+        if (use.end.raw() <= at || use.begin.raw() >= end) continue;
+        add_until(use.begin.raw());
+        at = use.end.raw();
+      }
+      add_until(end);
+    }
+  }
+
+  /// While the guest runs: going through all mappings of the files takes longer than through those
+  /// of the ranges. A real-time kernel is not looked at.
+  void find_moved() {
+    for (const GuestVirt inode : ranges.inodes()) {
+      auto uses = by.reverse_ ? by.reverse_->uses(reader, inode, 0, UINT64_MAX) : std::nullopt;
+      if (!uses) continue;
+      std::ranges::sort(*uses, {}, &FileUse::mm);
+      for (auto use = uses->begin(); use != uses->end();) {
+        const auto next = std::ranges::upper_bound(use, uses->end(), use->mm, {}, &FileUse::mm);
+        find_moved(use->mm, inode, {use, next});
+        use = next;
+      }
+    }
+  }
+
   void add(GuestVirt mm, const Area& area) {
     const std::uint64_t end = area.offset + area.end.offset_from(area.begin);
     if (end < area.offset || ranges.in(area.inode, area.offset, end).empty()) return;
@@ -147,12 +196,40 @@ struct UserStanding::Look {
   }
 
   void mark(const Space& space, std::uint64_t word, Inside& inside) const {
+    const auto mark_in = [&](const Area& area) {
+      const auto number = GuestVirt(word) < area.end
+                              ? ranges.at(area.inode, area.offset + (word - area.begin.raw()))
+                              : std::nullopt;
+      if (number) inside.push_back(*number);
+    };
     const auto above = std::ranges::upper_bound(space.areas, GuestVirt(word), {}, &Area::begin);
-    if (above == space.areas.begin()) return;
-    const Area& area = *std::prev(above);
-    if (GuestVirt(word) >= area.end) return;
-    const auto number = ranges.at(area.inode, area.offset + (word - area.begin.raw()));
-    if (number) inside.push_back(*number);
+    if (above != space.areas.begin()) mark_in(*std::prev(above));
+    for (const Area& area : space.moved) {
+      if (GuestVirt(word) >= area.begin) mark_in(area);
+    }
+  }
+
+  /// Whether a page that is not there lies elsewhere: its entry tells where.
+  bool is_swapped_out(const vmm::PageTable& table, GuestVirt at) const {
+    const auto entry = vmm::entry_address(memory, table, at, 1);
+    std::uint64_t value = 0;
+    return entry && memory.read(*entry, std::as_writable_bytes(std::span(&value, 1))) && value != 0;
+  }
+
+  /// The ranges that begin in the area.
+  void find_copies(const Area& area, const vmm::PageTable& table, Copies& found) const {
+    std::optional<std::uint64_t> absent;  // the latest page that is
+    const std::uint64_t size = area.end.offset_from(area.begin);
+    for (const auto& [range, number] : ranges.in(area.inode, area.offset, area.offset + size)) {
+      const GuestVirt at = area.begin.wrapping_add(range.begin - area.offset);
+      if (const auto place = vmm::translate_mapped(memory, table, at)) {
+        found.places.push_back({number, place->address});
+        continue;
+      }
+      const std::uint64_t page = at.raw() / arch::kPageSize;
+      if (absent != page && is_swapped_out(table, at)) ++found.swapped_out;
+      absent = page;
+    }
   }
 
   /// The words from the stack pointer on, as far as they are in memory. Adds the stack pointers of
@@ -286,35 +363,36 @@ ListEnd UserStanding::walk(const GuestReader& reader, Visit visit) const {
                         });
 }
 
-std::vector<UserStanding::Copy> UserStanding::copies(vmm::GuestMemory& memory, Kernel& kernel,
-                                                     std::span<const FileRange> ranges) const {
-  Look look(*this, memory, kernel, ranges);
-  std::vector<Copy> found;
+UserStanding::Copies UserStanding::copies(vmm::GuestMemory& memory, Kernel& kernel,
+                                          std::span<const FileRange> ranges,
+                                          const Sleepers& sleepers) const {
+  Look look(*this, memory, kernel, ranges, sleepers.moved);
+  Copies found;
   for (auto& [mm, space] : look.spaces) {
+    const bool has_any = std::ranges::any_of(space.areas, &Area::has_copies);
+    const auto table = has_any || !space.moved.empty() ? look.table_of(mm, space) : std::nullopt;
+    if (!table) continue;
     for (const Area& area : space.areas) {
-      if (!area.has_copies) continue;
-      const auto table = look.table_of(mm, space);
-      if (!table) break;
-      const std::uint64_t size = area.end.offset_from(area.begin);
-      for (const auto& [range, number] :
-           look.ranges.in(area.inode, area.offset, area.offset + size)) {
-        const auto at = vmm::translate_mapped(memory, *table,
-                                              area.begin.wrapping_add(range.begin - area.offset));
-        if (at) found.push_back({number, at->address});
-      }
+      if (area.has_copies) look.find_copies(area, *table, found);
     }
+    for (const Area& area : space.moved) look.find_copies(area, *table, found);
   }
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::ranges::sort(found.places);
+  found.places.erase(std::unique(found.places.begin(), found.places.end()), found.places.end());
   return found;
 }
 
 UserStanding::Sleepers UserStanding::look_ahead(vmm::GuestMemory& memory, Kernel& kernel,
                                                 std::span<const FileRange> ranges) const {
   Sleepers found;
-  if (ranges.empty() || !thread_.on_cpu) return found;
-  for (const FileRange& range : ranges) found.ranges.insert({range.inode, range.begin});
+  if (ranges.empty()) return found;
   Look look(*this, memory, kernel, ranges);
+  look.find_moved();
+  for (const auto& [mm, space] : look.spaces) {
+    for (const Area& area : space.moved) found.moved.emplace_back(mm, area);
+  }
+  if (!thread_.on_cpu) return found;
+  for (const FileRange& range : ranges) found.ranges.insert({range.inode, range.begin});
   walk(look.reader, [&](GuestVirt task) {
     const auto before = load_thread(look.direct, task);
     const auto space = before ? look.spaces.find(before->mm) : look.spaces.end();
@@ -334,7 +412,7 @@ Result<std::vector<bool>> UserStanding::find(vmm::PausedMachine& machine, Kernel
                                              const Sleepers& sleepers) const {
   std::vector<bool> found(ranges.size());
   if (ranges.empty()) return found;
-  Look look(*this, machine.memory(), kernel, ranges);
+  Look look(*this, machine.memory(), kernel, ranges, sleepers.moved);
   std::vector<Registers> on_vcpus;
   for (unsigned vcpu = 0; vcpu < machine.vcpu_count(); ++vcpu) {
     const Registers registers = TRY(machine.registers(vcpu));

@@ -67,6 +67,10 @@ class UserStanding {
     };
     std::set<Place> ranges;                          // that were looked for
     std::unordered_map<GuestVirt, Sleeper> threads;  // by task_struct
+    /// Where ranges would be mapped, by how the process (mm_struct) has mapped other bytes of the
+    /// file, but something else is: it may have moved its text to memory of its own, with all that
+    /// stood there.
+    std::vector<std::pair<GuestVirt, Area>> moved;
 
     bool cover(std::span<const FileRange> asked) const;
   };
@@ -78,15 +82,19 @@ class UserStanding {
                                  std::span<const FileRange> ranges, const Sleepers& sleepers) const;
 
   /// Where the first byte of a range is in the memory of a process that may have changed pages of
-  /// the file, so may have its own copy.
+  /// the file, so may have its own copy. That of a `moved` area may be anything.
   struct Copy {
     std::size_t range = 0;
     GuestPhys at;
     auto operator<=>(const Copy&) const = default;
   };
-  /// All of them, each once, in order. While the machine is paused.
-  std::vector<Copy> copies(vmm::GuestMemory& memory, Kernel& kernel,
-                           std::span<const FileRange> ranges) const;
+  struct Copies {
+    std::vector<Copy> places;     // each once, in order
+    std::size_t swapped_out = 0;  // pages that are not in memory, so may be anything
+  };
+  /// All of them. While the machine is paused.
+  Copies copies(vmm::GuestMemory& memory, Kernel& kernel, std::span<const FileRange> ranges,
+                const Sleepers& sleepers) const;
 
  private:
   template <class Visit>

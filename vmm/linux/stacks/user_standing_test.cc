@@ -112,8 +112,21 @@ class UserStandingTest : public testing::Test {
   void runs(std::uint64_t n, bool does) { put_kernel(task_of(n) + 8, does ? 1 : 0); }
   void has_copies(std::uint64_t n) { put_kernel(kLinear + base(n) + 0x400 + 72, 1); }
 
+  /// From now on the process has only the next page of the file mapped; its text is its own.
+  void move_text(std::uint64_t n) {
+    const std::uint64_t area = kLinear + base(n) + 0x400;
+    put_kernel(area, kTextPage + 0x1000), put_kernel(area + 8, kTextPage + 0x2000);
+    put_kernel(area + 16, kFileOffset / 0x1000 + 1);
+    put_kernel(area + 40 + 24, kFileOffset / 0x1000 + 1);
+  }
+
   UserStanding::Sleepers look_ahead() {
     return standing_->look_ahead(machine_.memory(), kernel_, ranges_);
+  }
+  std::vector<UserStanding::Copy> copies(const UserStanding::Sleepers& sleepers = {}) {
+    const auto found = standing_->copies(machine_.memory(), kernel_, ranges_, sleepers);
+    swapped_out_ = found.swapped_out;
+    return found.places;
   }
   /// Which of the two ranges somebody is inside of.
   std::vector<bool> inside(const UserStanding::Sleepers& sleepers = {}) {
@@ -131,7 +144,7 @@ class UserStandingTest : public testing::Test {
   const std::vector<FileRange> ranges_{
       {GuestVirt(kInode), kFileOffset + 0x800, kFileOffset + 0x810},
       {GuestVirt(kInode), kFileOffset + 0x100, kFileOffset + 0x110}};
-  std::uint64_t processes_ = 0, last_area_ = 0, switches_ = 0;
+  std::uint64_t processes_ = 0, last_area_ = 0, switches_ = 0, swapped_out_ = 0;
 };
 
 using Flags = std::vector<bool>;
@@ -245,14 +258,43 @@ TEST_F(UserStandingTest, WhileTheFilesMappingsChangeTheProcessesOwnAreAsked) {
 TEST_F(UserStandingTest, CopiesAreThoseOfProcessesThatMayHaveChangedPages) {
   process(kTextPage);
   const std::uint64_t n = process(kTextPage);
-  EXPECT_TRUE(standing_->copies(machine_.memory(), kernel_, ranges_).empty());
+  EXPECT_TRUE(copies().empty());
   has_copies(n);
-  EXPECT_EQ(standing_->copies(machine_.memory(), kernel_, ranges_),
-            (std::vector<UserStanding::Copy>{{0, GuestPhys(base(n) + 0x6800)},
-                                             {1, GuestPhys(base(n) + 0x6100)}}));
+  EXPECT_EQ(copies(), (std::vector<UserStanding::Copy>{{0, GuestPhys(base(n) + 0x6800)},
+                                                       {1, GuestPhys(base(n) + 0x6100)}}));
   // PROT_NONE: as the kernel keeps it.
   put(base(n) + 0xb000, ((base(n) + 0x6000) ^ 0x000f'ffff'ffff'f000) | 0x100);
-  EXPECT_EQ(standing_->copies(machine_.memory(), kernel_, ranges_).size(), 2u);
+  EXPECT_EQ(copies().size(), 2u);
+}
+
+TEST_F(UserStandingTest, TextThatWasMovedIsFoundByOtherMappingsOfTheFile) {
+  process(kTextPage + 0x900);
+  const std::uint64_t moved = process(kTextPage + 0x808);
+  move_text(moved);
+  EXPECT_TRUE(copies().empty());
+  EXPECT_EQ(inside(), (Flags{false, false}));
+  const auto ahead = look_ahead();
+  EXPECT_EQ(copies(ahead), (std::vector<UserStanding::Copy>{{0, GuestPhys(base(moved) + 0x6800)},
+                                                            {1, GuestPhys(base(moved) + 0x6100)}}));
+  EXPECT_EQ(inside(ahead), (Flags{true, false}));
+}
+
+TEST_F(UserStandingTest, TextWhereTheFileIsStillMappedWasNotMoved) {
+  process(kTextPage + 0x900);
+  EXPECT_TRUE(look_ahead().moved.empty());
+}
+
+TEST_F(UserStandingTest, CopiesThatAreSwappedOutAreCounted) {
+  const std::uint64_t n = process(kTextPage + 0x900);
+  has_copies(n);
+  EXPECT_EQ(copies().size(), 2u);
+  EXPECT_EQ(swapped_out_, 0u);
+  put(base(n) + 0x8000 + 0x3000, 0x1234'5678'0000'0000);  // a swap entry
+  EXPECT_TRUE(copies().empty());
+  EXPECT_EQ(swapped_out_, 1u) << "both are in one page";
+  put(base(n) + 0x8000 + 0x3000, 0);
+  EXPECT_TRUE(copies().empty());
+  EXPECT_EQ(swapped_out_, 0u) << "it was never there";
 }
 
 }  // namespace
