@@ -492,10 +492,17 @@ std::vector<UserPointTable::Place> UserPointTable::copies_where(
 /// Where a process has a page for itself, with the same text.
 Result<void> UserPointTable::write_copies(vmm::PausedMachine& machine) {
   std::vector<Place> copies = copies_where([](const Point& each) { return each.is_armed; });
-  std::erase_if(copies, [this](const Place& copy) {
+  std::erase_if(copies, [this](const Place& copy) { return has_point(copy); });
+  const std::size_t others = std::erase_if(copies, [this](const Place& copy) {
     const bool is_whole = stand(copy.frame, copy.point->in_page(), copy.point->site.instruction);
     return !has_text(copy) && !(is_whole && has_slot(copy));
   });
+  if (others != 0) {
+    notices_.push_back(
+        fmt::format("{} place{} of probes have other text in processes' own copies of the page (a "
+                    "debugger's breakpoint, a uprobe, changed code): what runs there is not seen",
+                    others, others == 1 ? "" : "s"));
+  }
   return write(machine, copies);
 }
 

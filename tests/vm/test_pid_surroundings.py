@@ -74,14 +74,26 @@ class Surroundings(Case):
         for place in ("work_middle", "more_work"):
             with self.subTest(place):
                 pid = self.begin_program("plain")
-                where = f"/bin/surroundings:{address[place] - base:#x}"
-                self.guest("mount -t tracefs none /sys/kernel/tracing 2> /dev/null;"
-                           f" cd /sys/kernel/tracing; echo 'p:here {where}' > uprobe_events;"
-                           " echo 0 > options/record-cmd; echo 1 > events/uprobes/here/enable")
+                self.set_uprobe(f"/bin/surroundings:{address[place] - base:#x}")
                 self.check(PROGRAM.format(f"pid{pid}:a.out"))
-                hits = self.guest("cd /sys/kernel/tracing; awk '$2 == \"here\" { print $3 }' uprobe_profile;"
-                                  " echo 0 > events/uprobes/here/enable; echo > uprobe_events")
-                self.assertEqual(hits.split(), [str(CALLS if place == "work_middle" else 1)])
+                self.assertEqual(self.uprobes_hits(), CALLS if place == "work_middle" else 1)
+        with self.subTest("the same byte"):
+            pid = self.begin_program("plain")
+            self.set_uprobe(f"/bin/surroundings:{address['work'] - base:#x}")
+            outcome = self.traced(f"pid{pid}:a.out:work:entry {{ @ = count(); }}")
+            self.assertEqual((outcome.status, outcome.stdout.split()), (0, []), outcome)
+            self.assertIn("what runs there is not seen", outcome.stderr)
+            self.assertEqual(self.uprobes_hits(), CALLS)
+
+    def set_uprobe(self, where):
+        self.guest("mount -t tracefs none /sys/kernel/tracing 2> /dev/null;"
+                   f" cd /sys/kernel/tracing; echo 'p:here {where}' > uprobe_events;"
+                   " echo 0 > options/record-cmd; echo 1 > events/uprobes/here/enable")
+
+    def uprobes_hits(self):
+        """Takes it away, too."""
+        return int(self.guest("cd /sys/kernel/tracing; awk '$2 == \"here\" { print $3 }' uprobe_profile;"
+                              " echo 0 > events/uprobes/here/enable; echo > uprobe_events"))
 
     def symbols(self):
         with tempfile.TemporaryDirectory() as folder:
