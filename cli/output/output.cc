@@ -302,8 +302,9 @@ void Output::statistics(std::size_t target, const nlohmann::ordered_json& figure
 
 void Output::show_aggregations() {
   presenter_->begin_last(Presenter::Moment::End);
-  visit_aggregations(
-      [this](std::uint32_t each) { presenter_->last_aggregation(std::as_const(*this).aggregations(each), each); });
+  visit_aggregations([this](std::uint32_t each) {
+    presenter_->last_aggregation(std::as_const(*this).aggregations(each), each);
+  });
 }
 
 bool Output::show_aggregations_meanwhile() {

@@ -1,5 +1,6 @@
 // How fast records become text: printf() records through the whole consumer to /dev/null and to a
-// pipe whose reader only reads, beside fprintf() of the same numbers to the same places.
+// pipe whose reader only reads, beside fprintf() of the same numbers to the same places; and trees,
+// as the library and pictures take them.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "cli/output/output.h"
+#include "cli/output/structured_writer.h"
 #include "vmm/base/check.h"
 
 namespace ringside::cli {
@@ -107,6 +109,27 @@ BENCHMARK(format_records)
     ->ArgNames({"pipe", "quiet"})
     ->ArgsProduct({{0, 1}, {0, 1}})
     ->UseRealTime();
+
+class NoWriter final : public RecordWriter {
+ public:
+  void record(Tree&& tree) override { benchmark::DoNotOptimize(Tree(std::move(tree)).size()); }
+  Result<std::vector<std::string>> finish() override { return {}; }
+};
+
+void records_as_trees(benchmark::State& state) {
+  const Target target(false);
+  const PrintfProgram program;
+  const dif::TraceData records = fired_records();
+  Settings settings;
+  settings.format = OutputFormat::Json;
+  Sink sink(target.fd());
+  const ProgramView* const view = &program;
+  auto output = Output::create({&view, 1}, settings, sink, std::make_unique<NoWriter>());
+  CHECK(output.has_value());
+  for (auto _ : state) output->consume(records);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
+}
+BENCHMARK(records_as_trees);
 
 void plain_fprintf(benchmark::State& state) {
   const Target target(state.range(0) != 0);

@@ -30,6 +30,14 @@ constexpr std::array<std::string_view, dif::kDropKinds> kDropNames{"principal",
                                                                    "stack-string",
                                                                    "double-error"};
 
+using Members = Tree::object_t;
+constexpr std::size_t kMostMembers = 12;  // of a record
+
+/// For objects that are made for each record: the name is none of theirs yet, and there is room.
+void put(Members& members, const char* name, Tree value) {
+  static_cast<Members::Container&>(members).emplace_back(name, std::move(value));
+}
+
 std::string hexadecimal(Bytes bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -67,8 +75,10 @@ Tree frames(const Value& stack, const CodeNames& names) {
   return list;
 }
 
+constexpr const char* kPlainValue = "value";
+
 /// The name of the field that holds a value of this kind.
-std::string_view field_name(ValueKind kind) {
+const char* field_name(ValueKind kind) {
   switch (kind) {
     case ValueKind::KernelStack: return "stack-frames";
     case ValueKind::UserStack: return "ustack-frames";
@@ -82,7 +92,7 @@ std::string_view field_name(ValueKind kind) {
     case ValueKind::Bytes:
     case ValueKind::Void: break;
   }
-  return "value";
+  return kPlainValue;
 }
 
 Tree plain_value(const Value& value, const CodeNames& names) {
@@ -175,8 +185,8 @@ class StructuredOutput : public Presenter {
   }
   void begin(const Row& row) override { record_ = head(row.origin); }
   void end() override {
-    record_["output"] = std::exchange(output_, Tree::array());
-    writer_->record(std::move(record_));
+    put(record_, "output", std::exchange(output_, {}));
+    writer_->record(std::exchange(record_, {}));
   }
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
@@ -188,9 +198,9 @@ class StructuredOutput : public Presenter {
   void emptied(const dif::Action& action, std::optional<std::int64_t> keep, bool merged) override;
   void exit(std::int64_t status) override { add({{"exit", status}}); }
   void thread(const Thread& thread) override {
-    record_["pid"] = thread.pid;
-    record_["tid"] = thread.tid;
-    record_["execname"] = valid_utf8(thread.execname);
+    put(record_, "pid", thread.pid);
+    put(record_, "tid", thread.tid);
+    put(record_, "execname", valid_utf8(thread.execname));
   }
   // A document that lost its beginning would be none.
   void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
@@ -215,26 +225,33 @@ class StructuredOutput : public Presenter {
   Result<std::vector<std::string>> finish() override { return writer_->finish(); }
 
  private:
-  Tree head(const Origin& origin) {
+  Members head(const Origin& origin) {
     latest_ = std::max(latest_, origin.timestamp);
-    Tree tree = {{"timestamp", origin.timestamp}};
+    Members members;
+    members.reserve(kMostMembers);
+    put(members, "timestamp", origin.timestamp);
     const std::string machine = names_machine_ ? view_->machine() : std::string();
-    if (!machine.empty()) tree["machine"] = valid_utf8(machine);
-    tree["cpu"] = origin.vcpu;
-    tree["id"] = origin.probe;
-    tree["provider"] = valid_utf8(origin.name->provider);
-    tree["module"] = valid_utf8(origin.name->module);
-    tree["function"] = valid_utf8(origin.name->function);
-    tree["name"] = valid_utf8(origin.name->name);
-    return tree;
+    if (!machine.empty()) put(members, "machine", valid_utf8(machine));
+    put(members, "cpu", origin.vcpu);
+    put(members, "id", origin.probe);
+    put(members, "provider", valid_utf8(origin.name->provider));
+    put(members, "module", valid_utf8(origin.name->module));
+    put(members, "function", valid_utf8(origin.name->function));
+    put(members, "name", valid_utf8(origin.name->name));
+    return members;
   }
   /// The head of a record that no probe made.
-  Tree internal(std::string_view name, unsigned vcpu) {
+  Members internal(std::string_view name, unsigned vcpu) {
     const dif::ProbeDescription probe{"dtrace", "INTERNAL", "INTERNAL", std::string(name)};
     return head({latest_, vcpu, 0, &probe});
   }
   void add(Tree item) { output_.push_back(std::move(item)); }
-  void message(std::string_view text) { add({{"message", valid_utf8(text)}}); }
+  void message(std::string_view text) {
+    Members item;
+    item.reserve(1);
+    put(item, "message", valid_utf8(text));
+    add(std::move(item));
+  }
   /// An action on the output or the host, by its name, with its command or file.
   void note(dif::ActionKind action, std::string_view text) {
     add({{std::string(dif::action_info(action).name), valid_utf8(text)}});
@@ -271,25 +288,27 @@ class StructuredOutput : public Presenter {
   std::unique_ptr<RecordWriter> writer_;
   bool names_machine_ = true;
   Moment moment_ = Moment::End;
-  Tree record_ = nullptr;        // without its output
-  Tree output_ = Tree::array();  // of that record
-  Tree last_ = Tree::array();    // aggregations of the end
-  std::uint64_t latest_ = 0;     // the latest firing, for what has no time of its own
+  Members record_;             // without its output
+  Tree::array_t output_;       // of that record
+  Tree last_ = Tree::array();  // aggregations of the end
+  std::uint64_t latest_ = 0;   // the latest firing, for what has no time of its own
 };
 
 void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape,
                              ValueForm /*form*/) {
   const auto& shapes = view_->program().shapes;
   const bool shaped = shape && *shape < shapes.size();
-  if (shaped && field_name(value.type.kind) == "value") {
+  if (shaped && field_name(value.type.kind) == kPlainValue) {
     const TypeShape& type = shapes[*shape];
     return add(
         {{"type", valid_utf8(type.name)}, {"value", shape_tree(shapes, *shape, value.bytes)}});
   }
-  Tree item = Tree::object();
-  if (field_name(value.type.kind) == "value") item["type"] = type_name(value.type);
-  item[std::string(field_name(value.type.kind))] = plain_value(value, *view_);
-  if (is_user_code(value.type.kind)) item["pid"] = word_at(value.bytes, 0);
+  const char* const name = field_name(value.type.kind);
+  Members item;
+  item.reserve(2);
+  if (name == kPlainValue) put(item, "type", type_name(value.type));
+  put(item, name, plain_value(value, *view_));
+  if (is_user_code(value.type.kind)) put(item, "pid", word_at(value.bytes, 0));
   add(std::move(item));
 }
 
