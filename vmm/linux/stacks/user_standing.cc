@@ -232,20 +232,37 @@ struct UserStanding::Look {
     }
   }
 
-  /// The words from the stack pointer on, as far as they are in memory. Adds the stack pointers of
-  /// the code that signals have interrupted.
+  /// How far it is from a page that is not in memory to one that may be.
+  std::uint64_t gap_at(const vmm::PageTable& table, GuestVirt at) const {
+    const auto entry = vmm::entry_address(memory, table, at, 1);
+    if (!entry) return arch::kLargePageSize - at.raw() % arch::kLargePageSize;
+    std::array<std::uint64_t, kStackBytes / arch::kPageSize> entries;
+    const std::uint64_t in_table = arch::left_in_page(entry->raw()) / sizeof entries[0];
+    const auto part = std::span(entries).first(std::min<std::uint64_t>(in_table, entries.size()));
+    if (!memory.read(*entry, std::as_writable_bytes(part))) return kStackBytes;
+    const auto next = std::find_if(part.begin() + 1, part.end(), [](auto one) { return one != 0; });
+    return arch::left_in_page(at.raw()) + (next - part.begin() - 1) * arch::kPageSize;
+  }
+
+  /// The words from the stack pointer on, as far as they are in memory. Pages between them may not
+  /// be: a handler's function may leave most of its room untouched, with the signal frame behind.
+  /// Adds the stack pointers of the code that signals have interrupted.
   void mark_stack(const Space& space, const vmm::PageTable& table, std::uint64_t stack_pointer,
                   Inside& inside, std::vector<std::uint64_t>& interrupted) const {
     GuestVirt at(round_down(stack_pointer, 8));
     std::array<std::uint64_t, arch::kSignalStackPointer> before{};  // the last words, in a ring
     std::size_t count = 0;
-    for (std::uint64_t left = kStackBytes; left != 0;) {
+    for (std::uint64_t left = kStackBytes, bytes = 0; left != 0; left -= bytes) {
+      if (arch::in_kernel_half(at)) return;
       std::array<std::uint64_t, arch::kPageSize / 8> words;
-      const std::uint64_t bytes = std::min<std::uint64_t>(left, arch::left_in_page(at.raw()));
+      bytes = std::min<std::uint64_t>(left, arch::left_in_page(at.raw()));
       const auto part = std::span(words).first(bytes / 8);
-      const auto page =
-          arch::in_kernel_half(at) ? std::nullopt : vmm::translate_mapped(memory, table, at);
-      if (!page || !memory.read(page->address, std::as_writable_bytes(part))) return;
+      const auto page = vmm::translate_mapped(memory, table, at);
+      if (!page || !memory.read(page->address, std::as_writable_bytes(part))) {
+        bytes = std::min(left, gap_at(table, at));
+        at = at.wrapping_add(bytes);
+        continue;
+      }
       for (const std::uint64_t word : part) {
         mark(space, word, inside);
         std::uint64_t& oldest = before[count++ % before.size()];
@@ -253,7 +270,6 @@ struct UserStanding::Look {
         oldest = word;
       }
       at = at.wrapping_add(bytes);
-      left -= bytes;
     }
   }
 

@@ -165,6 +165,18 @@ TEST_F(UserStandingTest, WhoWillReturnThereFromASignalIsInside) {
   EXPECT_EQ(inside(), (Flags{true, false}));
 }
 
+TEST_F(UserStandingTest, AStackIsLookedAtBeyondPagesThatItHasNeverTouched) {
+  const std::uint64_t n = process(kTextPage + 0x900), at = base(n);
+  put(at + 0xc010, kTextPage + 0x804);
+  put(at + 0xb000 + 0x1f * 8, (at + 0xc000) | 3);
+  EXPECT_EQ(inside(), (Flags{true, false}));
+  put(at + 0xb000 + 0x13 * 8, 0x4242'0000);  // swapped out
+  EXPECT_EQ(inside(), (Flags{true, false}));
+  put(at + 0xb000 + 0x1f * 8, 0);
+  put(at + 0xb000 + 0x50 * 8, (at + 0xc000) | 3);
+  EXPECT_EQ(inside(), (Flags{false, false})) << "that is too far";
+}
+
 TEST_F(UserStandingTest, AStackThatASignalFrameNamesIsLookedAt) {
   const std::uint64_t n = process(kTextPage + 0x900);
   // The handler runs on the page of the stack. Its frame says that the code was on the page of the
