@@ -24,7 +24,7 @@ import xml.etree.ElementTree
 
 from payload import ROOT, Payload, PayloadError  # noqa: F401
 
-sys.path.insert(0, str(ROOT / "tests/vm"))
+sys.path[:0] = [str(ROOT / "tests/vm"), str(ROOT / "tests")]
 
 import guest  # noqa: E402
 

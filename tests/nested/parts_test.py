@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of tests/nested, without a machine: the payload, reading GoogleTest's
-words and the lesson."""
+"""The parts of tests/nested, without a machine: the payload, and reading GoogleTest's words."""
 
 import os
 import pathlib
@@ -10,7 +9,6 @@ import sys
 import tempfile
 import unittest
 
-import lesson
 import nested
 from payload import Payload, PayloadError, libraries
 
@@ -91,24 +89,6 @@ class GoogleTest(unittest.TestCase):
             os.chmod(program, 0o755)
 
             self.assertEqual(nested.gtest_names(program), ["S.A", "S.B/0"])
-
-
-class LessonParts(unittest.TestCase):
-    BLOCK = "<!-- expect: ^b -->\n<!-- never: z -->\n```console\n$ a 'x\n> y'\nb 1\n```\n"
-
-    def test_a_command_with_its_claims(self):
-        step, = lesson.steps("words\n\n" + self.BLOCK)
-
-        self.assertEqual((step.line, step.command), (5, "a 'x\ny'"))
-        self.assertEqual(step.complaints("a\nb 2"), [])
-        self.assertEqual(step.complaints("z"), ["not there: ^b", "there: z"])
-
-    def test_a_command_that_nothing_checks_is_refused(self):
-        for text in ("```console\n$ a\n```\n", "<!-- expect: x -->\nwords\n" + self.BLOCK,
-                     self.BLOCK.replace("b 1", "$ b"), self.BLOCK.replace("$ a", "a"),
-                     self.BLOCK[:-4]):
-            with self.assertRaises(lesson.LessonError, msg=text):
-                lesson.steps(text)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import unittest
 
-import lesson
 import nested
+import lesson  # which nested has made visible
 
 STEPS = lesson.steps((nested.ROOT / "docs/lesson.md").read_text())
 # The lesson is about a race: a host that is busy elsewhere may run the two CPUs in turn.
