@@ -124,7 +124,8 @@ class Run:
     """
 
     def __init__(self, program=None, *, image="debian-6.1", cpus=1, command=None, options=(),
-                 machine=True, environment=None, attempts=ATTEMPTS, verb=()):
+                 machine=True, environment=None, attempts=ATTEMPTS, verb=(), shell=None, folder=None):
+        """With `shell`, that shell command runs in `folder`, and ringside's own words are in it."""
         self.mark = uuid.uuid4().hex
         self._folder = tempfile.TemporaryDirectory(prefix="ringside-test-")
         words = [binary(), *verb]
@@ -139,10 +140,15 @@ class Run:
             words += ["-n", program]
         if command is not None:
             words += ["-c", command]
+        if shell is not None:
+            words = ["bash", "-c", shell]
         self._shared_before = set(os.listdir("/dev/shm"))
         self._words = [str(word) for word in words]
+        self._cwd = folder
         self._environment = dict(os.environ, TMPDIR=self._folder.name, **{MARK: self.mark})
         self._environment.pop("DEBUGINFOD_URLS", None)  # no test asks servers but those of its own
+        if shell is not None:
+            self._environment["PATH"] = f"{binary().resolve().parent}:{os.environ['PATH']}"
         self._environment.update(environment or {})
         self._attempts_left = attempts
         self._read = ""  # of stdout, so far
@@ -150,7 +156,7 @@ class Run:
 
     def _start(self):
         self._attempts_left -= 1
-        self.process = subprocess.Popen(self._words, env=self._environment, text=True,
+        self.process = subprocess.Popen(self._words, env=self._environment, text=True, cwd=self._cwd,
                                         errors="replace", stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
