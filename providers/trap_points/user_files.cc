@@ -46,8 +46,9 @@ bool UserFiles::has_disk(const GuestReader& kernel, GuestVirt inode) const {
   return !devices || GuestVirt(*devices) != no_devices_;
 }
 
-bool UserFiles::may_swap(const GuestReader& kernel) const {
+bool UserFiles::may_be_swapped(const GuestReader& kernel, GuestVirt inode) const {
   if (!swap_pages_) return false;  // a kernel without swap
+  if (has_disk(kernel, inode)) return false;
   const auto pages = load<std::uint64_t>(kernel, *swap_pages_);
   return !pages || *pages != 0;
 }
@@ -122,7 +123,7 @@ Result<void> UserFiles::check_page(const FilePages& pages, std::uint64_t page) c
   if (is_written_to(kernel, pages.inode())) {
     return fail(ErrorCode::Unsupported, "somebody in the guest has the file open to write to it");
   }
-  if (!has_disk(kernel, pages.inode()) && may_swap(kernel)) {
+  if (may_be_swapped(kernel, pages.inode())) {
     return fail(
         ErrorCode::Unsupported,
         "the file is in memory alone (tmpfs), and the guest may swap it out with the probe: "

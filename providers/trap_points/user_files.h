@@ -56,6 +56,8 @@ class UserFiles {
   bool is_written_to(const GuestReader& kernel, GuestVirt inode) const;
   /// Whether its pages are of a disk.
   bool has_disk(const GuestReader& kernel, GuestVirt inode) const;
+  /// Whether they are in memory alone (tmpfs), and the guest has swap, to which they may go.
+  bool may_be_swapped(const GuestReader& kernel, GuestVirt inode) const;
   /// Unsupported, with the reason, if a byte of ours in this page of the file might reach a disk.
   Result<void> check_page(const guest_linux::FilePages& pages, std::uint64_t page) const;
 
@@ -74,7 +76,6 @@ class UserFiles {
   std::optional<guest_linux::FilePiece> piece_at(UserFile& file, std::uint64_t offset) const;
 
  private:
-  bool may_swap(const GuestReader& kernel) const;
   const std::string& path_of(GuestVirt inode) const;
   Result<guest_linux::DwarfTypes> read_types(GuestVirt inode, Servers servers) const;
 

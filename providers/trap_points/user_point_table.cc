@@ -311,7 +311,8 @@ bool UserPointTable::is_ready(const Place& place) const {
 
 bool UserPointTable::may_be_armed(const GuestReader& kernel, GuestVirt inode, File& file) {
   if (keeps_out_ || file.is_gone || file.points.empty()) return false;
-  return Clock::now() >= file.away_until && !guest_.is_written_to(kernel, inode);
+  return Clock::now() >= file.away_until && !guest_.is_written_to(kernel, inode) &&
+         !guest_.may_be_swapped(kernel, inode);
 }
 
 void UserPointTable::add_ready(const FilePages& pages, File& file, Point& point,
@@ -421,6 +422,7 @@ bool UserPointTable::may_write(const GuestReader& kernel, GuestVirt inode,
   const auto file = files_.find(inode);
   if (keeps_out_ || file == files_.end() || file->second.is_gone) return false;
   if (Clock::now() < file->second.away_until || guest_.is_written_to(kernel, inode)) return false;
+  if (guest_.may_be_swapped(kernel, inode)) return false;
   const auto pages = guest_.pages_of(kernel, inode);
   return pages && !(guest_.has_disk(kernel, inode) && pages->is_unsaved(offset / kTextPage));
 }
