@@ -20,18 +20,24 @@ namespace {
 constexpr std::size_t kRecords = 10'000;  // taken at once
 constexpr std::size_t kRecordSize = 32;
 
-/// printf("%s %d %x\n", execname, pid, arg0) on one probe.
+/// printf("%s %d %x\n", execname, pid, arg0) on one probe, or trace(arg0).
 class PrintfProgram final : public ProgramView {
  public:
-  PrintfProgram() {
+  enum class Action : std::uint8_t { Printf, Trace };
+  explicit PrintfProgram(Action kind = Action::Printf) {
     dif::Action& action = program_.clauses.emplace_back().actions.emplace_back();
-    action.kind = dif::ActionKind::Printf;
-    action.format = "%s %d %x\n";
     ecb_.id.value = 1;
     ecb_.probe.value = 1;
     ecb_.fields = {{0, 0, 0, 16, {dif::ValueKind::String, false, 0}},
                    {0, 1, 16, 4, {dif::ValueKind::Integer, true, 4}},
                    {0, 2, 24, 8, {dif::ValueKind::Integer, true, 8}}};
+    if (kind == Action::Printf) {
+      action.kind = dif::ActionKind::Printf;
+      action.format = "%s %d %x\n";
+    } else {
+      action.kind = dif::ActionKind::Trace;
+      ecb_.fields = {{0, 0, 24, 8, {dif::ValueKind::Integer, true, 8}}};
+    }
   }
   const dif::Program& program() const override { return program_; }
   const dif::EcbInfo& ecb(dif::EcbId) const override { return ecb_; }
@@ -115,6 +121,23 @@ class NoWriter final : public RecordWriter {
   void record(Tree&& tree) override { benchmark::DoNotOptimize(Tree(std::move(tree)).size()); }
   Result<std::vector<std::string>> finish() override { return {}; }
 };
+
+void records_to_perfetto(benchmark::State& state) {
+  const Target target(false);
+  const PrintfProgram program(static_cast<PrintfProgram::Action>(state.range(0)));
+  const dif::TraceData records = fired_records();
+  Settings settings;
+  settings.format = OutputFormat::Perfetto;
+  Sink sink(target.fd());
+  auto output = Output::create(program, settings, sink);
+  CHECK(output.has_value());
+  for (auto _ : state) {
+    output->consume(records);
+    sink.flush();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
+}
+BENCHMARK(records_to_perfetto)->ArgName("trace")->Arg(0)->Arg(1);
 
 void records_as_trees(benchmark::State& state) {
   const Target target(false);

@@ -173,6 +173,22 @@ Tree aggregation_tree(const dif::Aggregation& aggregation,
           {"aggregation-function", dif::aggregating_info(aggregation.function).name}};
 }
 
+Tree item_tree(PlainRecord::Item item) {
+  using Kind = PlainRecord::Item::Kind;
+  Members members;
+  members.reserve(2);
+  if (item.kind == Kind::Integer || item.kind == Kind::String) {
+    put(members, "type", type_name(item.type));
+  }
+  switch (item.kind) {
+    case Kind::Message: put(members, "message", std::move(item.text)); break;
+    case Kind::Integer: put(members, kPlainValue, number(item.bits, item.type.is_signed)); break;
+    case Kind::String: put(members, kPlainValue, std::move(item.text)); break;
+    case Kind::Exit: put(members, "exit", number(item.bits, true)); break;
+  }
+  return members;
+}
+
 class StructuredOutput : public Presenter {
  public:
   StructuredOutput(const ProgramView& first, const Settings& settings, Sink& sink,
@@ -183,11 +199,12 @@ class StructuredOutput : public Presenter {
     view_ = &view;
     names_machine_ = true;
   }
-  void begin(const Row& row) override { record_ = head(row.origin); }
-  void end() override {
-    put(record_, "output", std::exchange(output_, {}));
-    writer_->record(std::exchange(record_, {}));
+  void begin(const Row& row) override {
+    latest_ = std::max(latest_, row.origin.timestamp);
+    origin_ = row.origin;
+    thread_.reset();
   }
+  void end() override;
   void value(const Value& value, std::optional<std::uint32_t> shape, ValueForm form) override;
   void memory(Bytes bytes) override { add({{"tracemem", hexadecimal(bytes)}}); }
   void packet(const Packet& packet, bool in_file) override;
@@ -196,11 +213,12 @@ class StructuredOutput : public Presenter {
   void aggregations(const Aggregates& aggregates, const Format* format) override;
   void percentiles(const Aggregates& aggregates, std::string_view wanted) override;
   void emptied(const dif::Action& action, std::optional<std::int64_t> keep, bool merged) override;
-  void exit(std::int64_t status) override { add({{"exit", status}}); }
+  void exit(std::int64_t status) override {
+    add({.kind = Kind::Exit, .bits = static_cast<std::uint64_t>(status)});
+  }
   void thread(const Thread& thread) override {
-    put(record_, "pid", thread.pid);
-    put(record_, "tid", thread.tid);
-    put(record_, "execname", valid_utf8(thread.execname));
+    execname_ = valid_utf8(thread.execname);
+    thread_ = {thread.pid, thread.tid, execname_};
   }
   // A document that lost its beginning would be none.
   void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
@@ -225,12 +243,15 @@ class StructuredOutput : public Presenter {
   Result<std::vector<std::string>> finish() override { return writer_->finish(); }
 
  private:
+  using Item = PlainRecord::Item;
+  using Kind = Item::Kind;
+
+  std::string machine() const { return names_machine_ ? view_->machine() : std::string(); }
   Members head(const Origin& origin) {
-    latest_ = std::max(latest_, origin.timestamp);
     Members members;
     members.reserve(kMostMembers);
     put(members, "timestamp", origin.timestamp);
-    const std::string machine = names_machine_ ? view_->machine() : std::string();
+    const std::string machine = this->machine();
     if (!machine.empty()) put(members, "machine", valid_utf8(machine));
     put(members, "cpu", origin.vcpu);
     put(members, "id", origin.probe);
@@ -245,13 +266,23 @@ class StructuredOutput : public Presenter {
     const dif::ProbeDescription probe{"dtrace", "INTERNAL", "INTERNAL", std::string(name)};
     return head({latest_, vcpu, 0, &probe});
   }
-  void add(Tree item) { output_.push_back(std::move(item)); }
-  void message(std::string_view text) {
-    Members item;
-    item.reserve(1);
-    put(item, "message", valid_utf8(text));
-    add(std::move(item));
+  /// Plain items wait, as long as nothing else has come: then the record needs no tree.
+  void add(Item item) {
+    if (output_.empty()) {
+      plain_.push_back(std::move(item));
+    } else {
+      output_.push_back(item_tree(std::move(item)));
+    }
   }
+  void add(Tree item) {
+    make_trees();
+    output_.push_back(std::move(item));
+  }
+  void make_trees() {
+    for (Item& each : plain_) output_.push_back(item_tree(std::move(each)));
+    plain_.clear();
+  }
+  void message(std::string_view text) { add({.kind = Kind::Message, .text = valid_utf8(text)}); }
   /// An action on the output or the host, by its name, with its command or file.
   void note(dif::ActionKind action, std::string_view text) {
     add({{std::string(dif::action_info(action).name), valid_utf8(text)}});
@@ -288,11 +319,30 @@ class StructuredOutput : public Presenter {
   std::unique_ptr<RecordWriter> writer_;
   bool names_machine_ = true;
   Moment moment_ = Moment::End;
-  Members record_;             // without its output
-  Tree::array_t output_;       // of that record
+  // Of the record that is told now: what is plain, until something is not.
+  Origin origin_;
+  std::optional<Thread> thread_;
+  std::string execname_;  // its
+  std::vector<Item> plain_;
+  Tree::array_t output_;
   Tree last_ = Tree::array();  // aggregations of the end
   std::uint64_t latest_ = 0;   // the latest firing, for what has no time of its own
 };
+
+void StructuredOutput::end() {
+  if (output_.empty() && writer_->plain_record({origin_, machine(), thread_, plain_})) {
+    return plain_.clear();
+  }
+  make_trees();
+  Members record = head(origin_);
+  if (thread_) {
+    put(record, "pid", thread_->pid);
+    put(record, "tid", thread_->tid);
+    put(record, "execname", execname_);
+  }
+  put(record, "output", std::exchange(output_, {}));
+  writer_->record(std::move(record));
+}
 
 void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> shape,
                              ValueForm /*form*/) {
@@ -302,6 +352,14 @@ void StructuredOutput::value(const Value& value, std::optional<std::uint32_t> sh
     const TypeShape& type = shapes[*shape];
     return add(
         {{"type", valid_utf8(type.name)}, {"value", shape_tree(shapes, *shape, value.bytes)}});
+  }
+  if (value.type.kind == ValueKind::Integer) {
+    const auto bits = static_cast<std::uint64_t>(integer_value(value));
+    return add({.kind = Kind::Integer, .type = value.type, .bits = bits});
+  }
+  if (value.type.kind == ValueKind::String) {
+    return add(
+        {.kind = Kind::String, .type = value.type, .text = valid_utf8(text_value(value.bytes))});
   }
   const char* const name = field_name(value.type.kind);
   Members item;

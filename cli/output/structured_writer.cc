@@ -303,6 +303,11 @@ class PictureWriter final : public RecordWriter {
  public:
   PictureWriter(OutputFormat format, Sink& sink) : sink_(sink), picture_(make_picture(format)) {}
 
+  bool plain_record(const PlainRecord& record) override {
+    if (taken_ && !picture_->add_plain(record)) return false;
+    sink_.write_safe(picture_->take_text());
+    return true;
+  }
   void record(Tree&& tree) override {
     if (!taken_) return;
     taken_ = picture_->add(tree);

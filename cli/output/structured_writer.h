@@ -4,13 +4,17 @@
 // and characters that a format cannot hold, become U+FFFD.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/options/settings.h"
+#include "cli/output/presenter.h"
 #include "cli/output/sink.h"
 #include "vmm/base/result.h"
 
@@ -18,9 +22,27 @@ namespace ringside::cli {
 
 using Tree = nlohmann::ordered_json;
 
+/// A record of a probe that has numbers and texts alone.
+struct PlainRecord {
+  struct Item {
+    enum class Kind : std::uint8_t { Message, Integer, String, Exit };
+    Kind kind = Kind::Message;
+    dif::ValueType type{};   // of Integer and String
+    std::uint64_t bits = 0;  // of Integer and Exit, extended by its sign
+    std::string text{};      // of Message and String; valid UTF-8
+  };
+  const Presenter::Origin& origin;
+  std::string_view machine;
+  std::optional<Presenter::Thread> thread;
+  std::span<const Item> items;
+};
+
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
+  /// Before record(), of one that could be told without a tree, which takes several times as long
+  /// to make. False: it has to be one.
+  virtual bool plain_record(const PlainRecord& /*record*/) { return false; }
   virtual void record(Tree&& tree) = 0;
   /// Closes the document, also one without records. Returns lines for the user on what it lacks.
   /// NotFound: the records have nothing to draw.

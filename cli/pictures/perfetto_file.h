@@ -52,7 +52,11 @@ class PerfettoFile {
   void write_count(std::uint64_t track, std::uint64_t time, std::int64_t value);
 
   /// The piece that was written since the last call.
-  std::string take() { return std::exchange(out_, {}); }
+  std::string take() {
+    std::string piece = out_;
+    out_.clear();  // its room stays
+    return piece;
+  }
 
  private:
   template <class Fill>

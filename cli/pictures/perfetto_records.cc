@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "cli/output/structured_writer.h"
 #include "cli/pictures/perfetto_trace.h"
 #include "cli/pictures/stack_counts.h"
 
@@ -79,13 +81,17 @@ std::string counter_name(const std::string& aggregation, const Tree& keys) {
 class PerfettoPicture final : public Picture {
  public:
   Result<void> add(const Tree& record) override;
+  bool add_plain(const PlainRecord& record) override;
   std::string take_text() override { return trace_.is_empty() ? std::string() : trace_.take(); }
   Result<Drawn> draw() override;
 
  private:
   Result<void> add_output(const Tree& record, const dif::ProbeDescription& probe);
   Result<void> note_items(const Tree& output, bool& told);
+  std::string_view next_value_name();
   void note_value(const Tree& value);
+  void note_message(std::string_view name, std::string_view text);
+  PerfettoTrace::Probe& probe_at(const dif::ProbeDescription* name);
   void note_stack(std::string_view name, const Tree& stack);
   Result<void> count_items(const Tree& record);
   Result<void> count_aggregation(const Tree& record, const Tree& item, const Tree& data);
@@ -96,6 +102,12 @@ class PerfettoPicture final : public Picture {
                     const Tree& message);
 
   PerfettoTrace trace_;
+  struct KnownProbe {
+    dif::ProbeDescription name;
+    PerfettoTrace::Probe* probe = nullptr;
+  };
+  std::unordered_map<const dif::ProbeDescription*, KnownProbe> known_;  // of plain records
+  std::vector<std::string> value_names_;                                // "value", "value 2"...
   unsigned values_ = 0;                        // of the record that is told now
   PerfettoTrace::Machine* counted_ = nullptr;  // whose aggregation is told now
   std::uint64_t time_ = 0;                     // of that record
@@ -121,8 +133,56 @@ Result<void> PerfettoPicture::begin(const Tree& record, const dif::ProbeDescript
   return {};
 }
 
+std::string_view PerfettoPicture::next_value_name() {
+  if (values_ == value_names_.size()) {
+    value_names_.push_back(values_ == 0 ? "value" : fmt::format("value {}", values_ + 1));
+  }
+  return value_names_[values_++];
+}
+
+void PerfettoPicture::note_message(std::string_view name, std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (!text.empty()) trace_.note(name, text);
+}
+
+/// A name that stands where another one stood is not taken for that one.
+PerfettoTrace::Probe& PerfettoPicture::probe_at(const dif::ProbeDescription* name) {
+  KnownProbe& known = known_[name];
+  if (known.probe == nullptr || known.name != *name) known = {*name, &trace_.probe(*name)};
+  return *known.probe;
+}
+
+bool PerfettoPicture::add_plain(const PlainRecord& record) {
+  const Presenter::Origin& origin = record.origin;
+  auto* const machine = trace_.machine(record.machine);
+  if (machine == nullptr || origin.timestamp > INT64_MAX) return false;
+  std::optional<PerfettoTrace::Thread> thread;
+  if (record.thread) {
+    thread = {record.thread->pid, record.thread->tid, record.thread->execname};
+  }
+  trace_.begin({*machine, probe_at(origin.name), origin.vcpu, origin.timestamp, thread});
+  values_ = 0;
+  for (const PlainRecord::Item& item : record.items) {
+    using Kind = PlainRecord::Item::Kind;
+    const bool is_large = item.bits > INT64_MAX && !item.type.is_signed;
+    switch (item.kind) {
+      case Kind::Message: note_message("message", item.text); break;
+      case Kind::String: trace_.note(next_value_name(), std::string_view(item.text)); break;
+      case Kind::Exit: trace_.note("exit", static_cast<std::int64_t>(item.bits)); break;
+      case Kind::Integer:
+        if (is_large) {
+          trace_.note(next_value_name(), item.bits);
+        } else {
+          trace_.note(next_value_name(), static_cast<std::int64_t>(item.bits));
+        }
+    }
+  }
+  trace_.end();
+  return true;
+}
+
 void PerfettoPicture::note_value(const Tree& value) {
-  const std::string name = ++values_ == 1 ? "value" : fmt::format("value {}", values_);
+  const std::string_view name = next_value_name();
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
     trace_.note(name, value.get<std::uint64_t>());
   } else if (value.is_number_integer()) {
@@ -156,9 +216,7 @@ Result<void> PerfettoPicture::note_items(const Tree& output, bool& told) {
       } else if (value.is_number_integer()) {
         trace_.note(name, value.get<std::int64_t>());
       } else if (const auto* const text = value.get_ptr<const Tree::string_t*>()) {
-        std::string_view line = *text;
-        while (line.ends_with('\n')) line.remove_suffix(1);
-        if (!line.empty()) trace_.note(name, line);
+        note_message(name, *text);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <protozero/pbf_reader.hpp>
 
+#include "cli/output/structured_writer.h"
 #include "cli/pictures/perfetto_trace.h"
 #include "cli/pictures/pictures.h"
 #include "cli/pictures/stack_counts.h"
@@ -434,6 +435,40 @@ TEST(Perfetto, WritesNothingUntilThereIsAnEvent) {
 
   EXPECT_THAT(picture->take_text(), IsEmpty());
   EXPECT_FALSE(picture->draw());
+}
+
+/// The file of one record that a program's output tells without a tree, and of its tree.
+TEST(Perfetto, APlainRecordIsWhatItsTreeIs) {
+  using Kind = PlainRecord::Item::Kind;
+  const dif::ProbeDescription probe{"fbt", "vmlinux", "vfs_read", "return"};
+  const Presenter::Origin origin{.timestamp = 77, .vcpu = 2, .probe = 9, .name = &probe};
+  const std::vector<PlainRecord::Item> items{
+      {.kind = Kind::Message, .text = "read 5\n"},
+      {.kind = Kind::Integer, .type = {dif::ValueKind::Integer, true, 8}, .bits = UINT64_MAX},
+      {.kind = Kind::Integer, .type = {dif::ValueKind::Integer, false, 8}, .bits = UINT64_MAX},
+      {.kind = Kind::Message, .text = "\n"},
+      {.kind = Kind::String, .type = {dif::ValueKind::String, false, 0}, .text = "a \x01 name\n"},
+      {.kind = Kind::Exit, .bits = 3}};
+  Tree tree = firing("fbt:vmlinux:vfs_read:return", 77, {.machine = "web1"});
+  tree["cpu"] = 2;
+  tree["pid"] = 7, tree["tid"] = 8, tree["execname"] = "dd";
+  tree["output"] = {{{"message", "read 5\n"}},
+                    {{"type", "int64_t"}, {"value", -1}},
+                    {{"type", "uint64_t"}, {"value", UINT64_MAX}},
+                    {{"message", "\n"}},
+                    {{"type", "string"}, {"value", "a \x01 name\n"}},
+                    {{"exit", 3}}};
+  const auto plain = make_picture(OutputFormat::Perfetto),
+             of_tree = make_picture(OutputFormat::Perfetto);
+  for (int n = 0; n < 2; ++n) {  // names are told once
+    ASSERT_TRUE(plain->add_plain({origin, "web1", Presenter::Thread{7, 8, "dd"}, items}));
+    ASSERT_TRUE(of_tree->add(tree));
+  }
+  EXPECT_FALSE(plain->add_plain({{.timestamp = UINT64_MAX, .name = &probe}, "web1", {}, items}))
+      << "the tree's error is told";
+  const std::string file = plain->draw()->text;
+  EXPECT_THAT(DecodedFile(file).lines(), testing::Not(IsEmpty()));
+  EXPECT_EQ(file, of_tree->draw()->text);
 }
 
 }  // namespace

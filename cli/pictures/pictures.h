@@ -17,6 +17,7 @@
 namespace ringside::cli {
 
 using Tree = nlohmann::ordered_json;
+struct PlainRecord;
 
 class Picture {
  public:
@@ -24,6 +25,8 @@ class Picture {
 
   /// Takes in one record. Invalid: it does not have the schema's shape.
   virtual Result<void> add(const Tree& record) = 0;
+  /// The same of one without a tree. False: this picture takes trees, or cannot take it.
+  virtual bool add_plain(const PlainRecord& /*record*/) { return false; }
 
   struct Drawn {
     /// The picture, or the rest of it: but for Perfetto valid UTF-8 without control characters.
