@@ -12,6 +12,8 @@ sys.path.append(str(ringside.ROOT / "tests"))
 import lesson  # pylint: disable=wrong-import-position
 
 FOLDER = ringside.ROOT / "docs/labs"
+# A host that is busy may let a guest's timer come so late that TCP takes a packet for lost.
+TRIES = 2
 WRITTEN_FOR = "debian-6.12"
 # RINGSIDE_QUICK leaves out the other kernel.
 KERNELS = [WRITTEN_FOR] if ringside.QUICK else [WRITTEN_FOR, "debian-6.1"]
@@ -19,11 +21,14 @@ KERNELS = [WRITTEN_FOR] if ringside.QUICK else [WRITTEN_FOR, "debian-6.1"]
 
 def one_step(page, step):
     def test(self):
-        with tempfile.TemporaryDirectory() as folder:
-            command = step.command.replace(f"--image {WRITTEN_FOR}", f"--image {self.image}")
-            outcome = ringside.run(shell=command, folder=folder)
-            complaints = step.complaints(outcome.stdout + outcome.stderr, folder)
-        self.assertEqual((outcome.status, complaints), (0, []), f"{page}:{step.line}\n{command}\n{outcome}")
+        command = step.command.replace(f"--image {WRITTEN_FOR}", f"--image {self.image}")
+        for _ in range(TRIES):
+            with tempfile.TemporaryDirectory() as folder:
+                outcome = ringside.run(shell=command, folder=folder)
+                complaints = step.complaints(outcome.stdout + outcome.stderr, folder)
+            if (outcome.status, complaints) == (0, []):
+                return
+        self.fail("\n".join([f"{page}:{step.line}", *complaints, command, str(outcome)]))
     return test
 
 
