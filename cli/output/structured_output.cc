@@ -218,7 +218,7 @@ class StructuredOutput : public Presenter {
   }
   void thread(const Thread& thread) override {
     execname_ = valid_utf8(thread.execname);
-    thread_ = {thread.pid, thread.tid, execname_};
+    thread_ = PlainRecord::Thread{thread.pid, thread.tid, execname_};
   }
   // A document that lost its beginning would be none.
   void truncate() override { note(dif::ActionKind::Ftruncate, {}); }
@@ -321,7 +321,7 @@ class StructuredOutput : public Presenter {
   Moment moment_ = Moment::End;
   // Of the record that is told now: what is plain, until something is not.
   Origin origin_;
-  std::optional<Thread> thread_;
+  std::optional<PlainRecord::Thread> thread_;
   std::string execname_;  // its
   std::vector<Item> plain_;
   Tree::array_t output_;
@@ -330,9 +330,9 @@ class StructuredOutput : public Presenter {
 };
 
 void StructuredOutput::end() {
-  if (output_.empty() && writer_->plain_record({origin_, machine(), thread_, plain_})) {
-    return plain_.clear();
-  }
+  const std::string machine = this->machine();
+  const PlainRecord plain{origin_.timestamp, origin_.vcpu, *origin_.name, machine, thread_, plain_};
+  if (output_.empty() && writer_->plain_record(plain)) return plain_.clear();
   make_trees();
   Members record = head(origin_);
   if (thread_) {

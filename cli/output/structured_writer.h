@@ -4,38 +4,18 @@
 // and characters that a format cannot hold, become U+FFFD.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/options/settings.h"
-#include "cli/output/presenter.h"
 #include "cli/output/sink.h"
+#include "cli/pictures/pictures.h"
 #include "vmm/base/result.h"
 
 namespace ringside::cli {
-
-using Tree = nlohmann::ordered_json;
-
-/// A record of a probe that has numbers and texts alone.
-struct PlainRecord {
-  struct Item {
-    enum class Kind : std::uint8_t { Message, Integer, String, Exit };
-    Kind kind = Kind::Message;
-    dif::ValueType type{};   // of Integer and String
-    std::uint64_t bits = 0;  // of Integer and Exit, extended by its sign
-    std::string text{};      // of Message and String; valid UTF-8
-  };
-  const Presenter::Origin& origin;
-  std::string_view machine;
-  std::optional<Presenter::Thread> thread;
-  std::span<const Item> items;
-};
 
 class RecordWriter {
  public:

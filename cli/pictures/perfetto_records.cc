@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cli/output/structured_writer.h"
 #include "cli/pictures/perfetto_trace.h"
 #include "cli/pictures/stack_counts.h"
 
@@ -91,7 +90,7 @@ class PerfettoPicture final : public Picture {
   std::string_view next_value_name();
   void note_value(const Tree& value);
   void note_message(std::string_view name, std::string_view text);
-  PerfettoTrace::Probe& probe_at(const dif::ProbeDescription* name);
+  PerfettoTrace::Probe& probe_at(const dif::ProbeDescription& name);
   void note_stack(std::string_view name, const Tree& stack);
   Result<void> count_items(const Tree& record);
   Result<void> count_aggregation(const Tree& record, const Tree& item, const Tree& data);
@@ -146,21 +145,20 @@ void PerfettoPicture::note_message(std::string_view name, std::string_view text)
 }
 
 /// A name that stands where another one stood is not taken for that one.
-PerfettoTrace::Probe& PerfettoPicture::probe_at(const dif::ProbeDescription* name) {
-  KnownProbe& known = known_[name];
-  if (known.probe == nullptr || known.name != *name) known = {*name, &trace_.probe(*name)};
+PerfettoTrace::Probe& PerfettoPicture::probe_at(const dif::ProbeDescription& name) {
+  KnownProbe& known = known_[&name];
+  if (known.probe == nullptr || known.name != name) known = {name, &trace_.probe(name)};
   return *known.probe;
 }
 
 bool PerfettoPicture::add_plain(const PlainRecord& record) {
-  const Presenter::Origin& origin = record.origin;
   auto* const machine = trace_.machine(record.machine);
-  if (machine == nullptr || origin.timestamp > INT64_MAX) return false;
+  if (machine == nullptr || record.timestamp > INT64_MAX) return false;
   std::optional<PerfettoTrace::Thread> thread;
   if (record.thread) {
     thread = {record.thread->pid, record.thread->tid, record.thread->execname};
   }
-  trace_.begin({*machine, probe_at(origin.name), origin.vcpu, origin.timestamp, thread});
+  trace_.begin({*machine, probe_at(record.probe), record.vcpu, record.timestamp, thread});
   values_ = 0;
   for (const PlainRecord::Item& item : record.items) {
     using Kind = PlainRecord::Item::Kind;

@@ -8,7 +8,6 @@
 #include <map>
 #include <protozero/pbf_reader.hpp>
 
-#include "cli/output/structured_writer.h"
 #include "cli/pictures/perfetto_trace.h"
 #include "cli/pictures/pictures.h"
 #include "cli/pictures/stack_counts.h"
@@ -441,7 +440,6 @@ TEST(Perfetto, WritesNothingUntilThereIsAnEvent) {
 TEST(Perfetto, APlainRecordIsWhatItsTreeIs) {
   using Kind = PlainRecord::Item::Kind;
   const dif::ProbeDescription probe{"fbt", "vmlinux", "vfs_read", "return"};
-  const Presenter::Origin origin{.timestamp = 77, .vcpu = 2, .probe = 9, .name = &probe};
   const std::vector<PlainRecord::Item> items{
       {.kind = Kind::Message, .text = "read 5\n"},
       {.kind = Kind::Integer, .type = {dif::ValueKind::Integer, true, 8}, .bits = UINT64_MAX},
@@ -461,10 +459,10 @@ TEST(Perfetto, APlainRecordIsWhatItsTreeIs) {
   const auto plain = make_picture(OutputFormat::Perfetto),
              of_tree = make_picture(OutputFormat::Perfetto);
   for (int n = 0; n < 2; ++n) {  // names are told once
-    ASSERT_TRUE(plain->add_plain({origin, "web1", Presenter::Thread{7, 8, "dd"}, items}));
+    ASSERT_TRUE(plain->add_plain({77, 2, probe, "web1", PlainRecord::Thread{7, 8, "dd"}, items}));
     ASSERT_TRUE(of_tree->add(tree));
   }
-  EXPECT_FALSE(plain->add_plain({{.timestamp = UINT64_MAX, .name = &probe}, "web1", {}, items}))
+  EXPECT_FALSE(plain->add_plain({UINT64_MAX, 2, probe, "web1", {}, items}))
       << "the tree's error is told";
   const std::string file = plain->draw()->text;
   EXPECT_THAT(DecodedFile(file).lines(), testing::Not(IsEmpty()));

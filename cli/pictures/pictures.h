@@ -4,8 +4,11 @@
 // not: read files or write to descriptors.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +20,27 @@
 namespace ringside::cli {
 
 using Tree = nlohmann::ordered_json;
-struct PlainRecord;
+
+/// A record of a probe that has numbers and texts alone.
+struct PlainRecord {
+  struct Thread {
+    std::uint32_t pid = 0, tid = 0;
+    std::string_view execname;
+  };
+  struct Item {
+    enum class Kind : std::uint8_t { Message, Integer, String, Exit };
+    Kind kind = Kind::Message;
+    dif::ValueType type{};   // of Integer and String
+    std::uint64_t bits = 0;  // of Integer and Exit, extended by its sign
+    std::string text{};      // of Message and String; valid UTF-8
+  };
+  std::uint64_t timestamp = 0;  // ns
+  unsigned vcpu = 0;
+  const dif::ProbeDescription& probe;
+  std::string_view machine;
+  std::optional<Thread> thread;
+  std::span<const Item> items;
+};
 
 class Picture {
  public:
