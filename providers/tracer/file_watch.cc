@@ -223,9 +223,11 @@ void FileWatch::on_trap(const vmm::Trap& trap) {
   const vmm::PageTableReader reader(machine_.memory(), kernel_.table());
   const auto touched = touched_by(trap, reader);
   if (!touched) return;
-  const auto [inode, begin, end, away] = *touched;
-  until_gone([&] { return users_.stands_in(inode, begin, end); },
-             [&](auto& paused) { (void)users_.step_aside(paused, inode, begin, end, away); });
+  const Touched& bytes = *touched;
+  until_gone([&] { return users_.stands_in(bytes.inode, bytes.begin, bytes.end); },
+             [&](auto& paused) {
+               (void)users_.step_aside(paused, bytes.inode, bytes.begin, bytes.end, bytes.away);
+             });
 }
 
 }  // namespace ringside::providers
