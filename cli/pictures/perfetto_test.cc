@@ -201,6 +201,27 @@ TEST(Perfetto, PairsOtherBeginningsAndEndsByTheirNames) {
                   "web: dd 7/dd 7: instant start at 9", "web: dd 7/dd 7: instant done at 10"));
 }
 
+TEST(Perfetto, PairsRequestsByTheirFirstNumbers) {
+  const auto start = [](std::uint64_t time, int request) {
+    return firing("io:::start", time, {}, value_items({request, 512}));
+  };
+  const auto done = [](std::uint64_t time, int request) {
+    return firing("io:::done", time, {.pid = 0, .tid = 0}, value_items({request}));
+  };
+  // Two overlap; the third begins where one of them has ended; an end and a beginning are lost.
+  EXPECT_THAT(events_of({start(10, 1), start(20, 2), done(30, 1), done(40, 2), start(50, 3),
+                         done(60, 3), done(70, 4), start(80, 5), start(90, 5)}),
+              ElementsAre("web/requests 1: begin io at 10 value=1 value 2=512",
+                          "web/requests 2: begin io at 20 value=2 value 2=512",
+                          "web/requests 1: end at 30 done value=1",
+                          "web/requests 2: end at 40 done value=2",
+                          "web/requests 1: begin io at 50 value=3 value 2=512",
+                          "web/requests 1: end at 60 done value=3",
+                          "web/vCPU 0 while idle: instant done at 70 done value=4",
+                          "web: instant start at 80 value=5 value 2=512",
+                          "web: instant start at 90 value=5 value 2=512"));
+}
+
 TEST(Perfetto, MakesInstantsOfHalves) {
   // A return whose entry was before the trace, a call whose return was lost, one that goes on, and
   // one that never returns.

@@ -1,5 +1,5 @@
 // In this file, top to bottom: what a probe is, tracks, a firing from begin() to its events, slices
-// of threads, what runs on vCPUs, the end.
+// of threads, what runs on vCPUs, requests, the end.
 #include "cli/pictures/perfetto_trace.h"
 
 #include <fmt/format.h>
@@ -45,10 +45,8 @@ bool has_word(std::string_view name, std::string_view word) {
   return before == '-' || before == '_';
 }
 
-/// Null: it is neither a beginning nor an end. io's start and done belong together, but fire on
-/// other threads.
+/// Null: it is neither a beginning nor an end.
 const PairWord* pair_word(const dif::ProbeDescription& probe) {
-  if (probe.provider == "io" && (probe.name == "start" || probe.name == "done")) return nullptr;
   const auto* const found = std::ranges::find_if(
       kPairWords, [&](const PairWord& word) { return has_word(probe.name, word.text); });
   return found == kPairWords.end() ? nullptr : found;
@@ -57,6 +55,11 @@ const PairWord* pair_word(const dif::ProbeDescription& probe) {
 /// The part before the word: "query"; empty if the word is all.
 std::string_view without_word(std::string_view name, std::string_view word) {
   return name.substr(0, name.size() - word.size() - (name.size() == word.size() ? 0 : 1));
+}
+
+/// These fire on different threads.
+bool is_of_request(const dif::ProbeDescription& probe) {
+  return probe.provider == "io" && (probe.name == "start" || probe.name == "done");
 }
 
 /// These fire on no thread of the guest.
@@ -120,7 +123,11 @@ PerfettoTrace::Probe& PerfettoTrace::probe(const dif::ProbeDescription& name) {
       pair->second.is_syscall = name.provider == "syscall";
     }
     probe.pair = &pair->second;
-    probe.role = word->begins ? Role::Begin : Role::End;
+    if (is_of_request(name)) {
+      probe.role = word->begins ? Role::Request : Role::RequestDone;
+    } else {
+      probe.role = word->begins ? Role::Begin : Role::End;
+    }
     if (!word->begins) probe.prefix = word->text;
   }
   return probe;
@@ -200,6 +207,7 @@ void PerfettoTrace::begin(const Firing& firing) {
   told_.probe = &firing.probe;
   told_.time = firing.time;
   told_.notes.clear();
+  told_.number.reset();
   told_.vcpu = firing.probe.has_thread ? &vcpu_of(firing.machine, firing.vcpu) : nullptr;
   told_.thread = nullptr;
   if (!firing.probe.has_thread || !firing.thread) return;
@@ -244,6 +252,11 @@ void PerfettoTrace::count(Machine& machine, std::string_view name, std::uint64_t
 void PerfettoTrace::release() {
   if (held_.machine == nullptr) return;
   ++events_;
+  const Role role = held_.probe->role;
+  if ((role == Role::Request && begin_request()) || (role == Role::RequestDone && end_request())) {
+    held_.machine = nullptr;
+    return;
+  }
   if (held_.thread == nullptr) {
     if (held_.vcpu != nullptr) {
       write_instant(*held_.vcpu, held_.time, *held_.probe, held_.notes);
@@ -252,11 +265,13 @@ void PerfettoTrace::release() {
       write_instant(track, held_.time, *held_.probe, held_.notes);
     }
   } else {
-    switch (held_.probe->role) {
+    switch (role) {
       case Role::Begin: begin_slice(*held_.thread); break;
       case Role::End: end_slice(*held_.thread); break;
       case Role::OnCpu: begin_to_run(*held_.vcpu); break;
       case Role::OffCpu: end_to_run(*held_.vcpu); break;
+      case Role::Request:
+      case Role::RequestDone:
       case Role::Instant:
         write_instant(*held_.thread, held_.time, *held_.probe, held_.notes);
         break;
@@ -372,6 +387,50 @@ void PerfettoTrace::end_to_run(Vcpu& vcpu) {
   write_instant(vcpu, held_.time, *held_.probe, held_.notes);
 }
 
+/// False: nothing tells which request it is, or there are too many. One whose end was not recorded
+/// becomes an instant of the machine.
+bool PerfettoTrace::begin_request() {
+  Machine& machine = *held_.machine;
+  if (!held_.number) return false;
+  const auto known = machine.requests.find(*held_.number);
+  if (known != machine.requests.end()) {
+    write_as_instant({track_of(machine), 0}, known->second);
+  } else if (machine.requests.size() == kMostRequests) {
+    return false;
+  }
+  machine.requests[*held_.number] = {held_.probe, held_.time, held_.notes};
+  return true;
+}
+
+/// One where nothing is under way when the request begins. Null: there are too many.
+PerfettoTrace::Track* PerfettoTrace::request_track(Machine& machine, std::uint64_t begin) {
+  const auto free = std::ranges::find_if(
+      machine.request_tracks, [begin](const Track& track) { return track.last < begin; });
+  if (free != machine.request_tracks.end()) return &*free;
+  if (machine.request_tracks.size() == kMostRequestTracks) return nullptr;
+  Track& track = machine.request_tracks.emplace_back(Track{file_.new_track(), 0});
+  file_.describe_track(track.number, track_of(machine),
+                       fmt::format("requests {}", machine.request_tracks.size()));
+  return &track;
+}
+
+bool PerfettoTrace::end_request() {
+  Machine& machine = *held_.machine;
+  const auto begun = held_.number ? machine.requests.find(*held_.number) : machine.requests.end();
+  if (begun == machine.requests.end()) return false;
+  const Open open = std::move(begun->second);
+  machine.requests.erase(begun);
+  Track* const track = request_track(machine, open.time);
+  if (track == nullptr) {
+    write_as_instant({track_of(machine), 0}, open);
+    return false;
+  }
+  track->last = std::max(held_.time, open.time + 1);
+  write_begin(*track, open);
+  write_end(*track, track->last, held_.notes);
+  return true;
+}
+
 /// The beginnings of what had ends before begin slices without an end.
 void PerfettoTrace::finish_thread(ThreadTrack& thread) {
   for (const Open& open : thread.open) {
@@ -391,6 +450,9 @@ void PerfettoTrace::finish() {
       finish_thread(vcpu.idle);
     }
     for (auto& [key, thread] : machine.threads) finish_thread(thread);
+    for (const auto& [key, request] : machine.requests) {
+      write_as_instant({track_of(machine), 0}, request);
+    }
   }
 }
 

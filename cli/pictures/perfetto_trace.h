@@ -5,9 +5,10 @@
 // Slices. A firing at a beginning waits for its end on the same thread, and both are written then.
 // So the file is not in the order of time; its readers sort it. Ends without a beginning and
 // beginnings without an end become instants, so slices always nest: two on a thread are apart, or
-// one is inside the other. No two events of a track that may have slices have the same time,
-// because a sort by time would not know their order.
-// Does not: know records or files, or how the file is encoded (perfetto_file.h).
+// one is inside the other. Requests to devices begin and end on different threads, and overlap: the
+// first number that both firings record tells which they are, and they have tracks of their own. No
+// two events of a track that may have slices have the same time, because a sort by time would not
+// know their order. Does not: know records or files, or how the file is encoded (perfetto_file.h).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +31,7 @@ class PerfettoTrace {
   struct Probe;
 
  private:
-  enum class Role : std::uint8_t { Instant, Begin, End, OnCpu, OffCpu };
+  enum class Role : std::uint8_t { Instant, Begin, End, OnCpu, OffCpu, Request, RequestDone };
   /// A beginning and its end, as their probes have them.
   struct Pair {
     std::uint64_t name = 0;  // of its slices
@@ -69,6 +71,10 @@ class PerfettoTrace {
   /// are higher by this number, those of the third by twice as many.
   static constexpr std::uint32_t kPidsOfMachine = 10'000'000;
   static constexpr std::size_t kMostMachines = 200;
+  /// Requests that wait for their ends. Of more, the beginnings are instants.
+  static constexpr std::size_t kMostRequests = 4096;
+  /// Tracks of requests that overlap.
+  static constexpr std::size_t kMostRequestTracks = 64;
 
   struct Machine {
     std::string name;
@@ -78,12 +84,14 @@ class PerfettoTrace {
     std::unordered_map<std::uint64_t, ThreadTrack> threads;  // by pid and tid
     std::unordered_map<std::uint32_t, Process> processes;
     std::unordered_map<std::string, std::uint64_t> counters;  // tracks
+    std::unordered_map<std::uint64_t, Open> requests;         // that are under way, by their keys
+    std::deque<Track> request_tracks;
   };
 
   struct Probe {
     Role role = Role::Instant;
     bool has_thread = false;  // fires on one
-    Pair* pair = nullptr;     // of Begin and End
+    Pair* pair = nullptr;     // of beginnings and ends
     std::string_view prefix;  // of the names of what an end records
     std::uint64_t category = 0, name = 0;
   };
@@ -110,6 +118,9 @@ class PerfettoTrace {
   void begin(const Firing& firing);
   template <class Value>
   void note(std::string_view name, const Value& value) {
+    if constexpr (std::is_integral_v<Value>) {
+      if (!told_.number) told_.number = static_cast<std::uint64_t>(value);
+    }
     PerfettoFile::append_note(told_.notes, note_name(name), value);
   }
   void end();
@@ -139,7 +150,8 @@ class PerfettoTrace {
     ThreadTrack* thread = nullptr;  // null: it has none
     std::uint32_t tid = 0;
     std::uint64_t time = 0;
-    std::string notes;  // encoded
+    std::string notes;                    // encoded
+    std::optional<std::uint64_t> number;  // the first one that was noted
 
     bool is_firing_of(const Told& other) const {
       return machine == other.machine && probe == other.probe && vcpu == other.vcpu &&
@@ -166,6 +178,9 @@ class PerfettoTrace {
   void end_to_run(Vcpu& vcpu);
   void write_running(const Vcpu& vcpu);
   void end_running(Vcpu& vcpu, std::uint64_t time, std::string_view notes);
+  bool begin_request();
+  bool end_request();
+  Track* request_track(Machine& machine, std::uint64_t begin);
   void finish_thread(ThreadTrack& thread);
 
   PerfettoFile file_;

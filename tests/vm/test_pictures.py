@@ -133,6 +133,16 @@ class Pictures(unittest.TestCase):
         self.draw("perfetto", "-o", drawn, saved)
         self.check_slices(perfetto_trace.Trace(drawn.read_bytes()), 1, outcome)
 
+    def test_a_file_for_perfetto_has_a_slice_for_each_request(self):
+        drawn = pathlib.Path(self.folder.name, "requests.pftrace")
+        outcome = ringside.run("io:::start, io:::done { trace(arg0); }", cpus=2, options=["-O", "perfetto", "-o", drawn],
+                               command="workload --reads 256 --file /dev/loop0 --direct")
+        requests = [each for each in perfetto_trace.Trace(drawn.read_bytes()).slices if each.name == "io"]
+        self.assertEqual(len(requests), 256, outcome)
+        for each in requests:
+            self.assertRegex(each.track.name, r"^requests \d+$")
+            self.assertEqual(each.notes["value"], each.notes["done value"])
+
     def check_slices(self, trace, cpus, outcome):
         """The trace's own count is that of the slices, each with one of the function inside."""
         reads = [each for each in trace.slices if each.name == "read"]
