@@ -152,12 +152,13 @@ std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Modul
   const bool is_name = !wanted.empty() && !dif::is_glob(wanted);
   const std::string changed = wanted + '.', picked = "__" + wanted + '_';
   SimilarName similar(wanted);
-  bool is_whole = true;
+  bool is_whole = true, is_stripped = true;
   for (const Module& module : modules) {
     const auto* const functions =
         pattern.wants(module) ? table().functions_of(module.inode) : nullptr;
     if (functions == nullptr) continue;
     is_whole = is_whole && functions->is_whole();
+    is_stripped = is_stripped && functions->all().empty();
     for (const FileFunction& each : functions->all()) {
       if (is_name && each.name.starts_with(changed)) {
         return fmt::format("; the compiler has made {} of it", each.name);
@@ -169,6 +170,10 @@ std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Modul
       if (std::string text = written_as(wanted, each); !text.empty()) return text;
       similar.offer(each.name);
     }
+  }
+  if (is_whole && is_stripped) {
+    return "; --sysroot names a folder with a copy of the file that has symbols, or with its debug "
+           "file";
   }
   if (is_whole) return did_you_mean(similar.best());
   return "; in the guest, 'cat FILE > /dev/null' reads what is not in memory, or --sysroot names a "

@@ -35,7 +35,10 @@ FileFunctions FileFunctions::read(const FileBytes& file, HostFiles* host, std::s
   found.is_fixed_ = elf->is_fixed();
   found.is_of_go_ = elf->section(".gopclntab") != nullptr;
   found.table_ = best_in(file, *elf, *elf);
-  if (found.source() == Source::None) {
+  if (found.source() == Source::None && !elf->sections().empty() && elf->symbol_tables().empty()) {
+    found.table_.is_whole = true;
+    found.searched_ = "it is stripped of symbols";
+  } else if (found.source() == Source::None) {
     found.searched_ = elf->sections().empty() ? "its section headers are not in the page cache"
                                               : "no functions in the page cache";
   } else {
