@@ -20,7 +20,8 @@ EXPECTED = ("bin/ringside", "include/ringside.h", "share/ringside/lib/procfs.d",
             "share/man/man7/ringside-d.7", "share/bash-completion/completions/ringside",
             "share/zsh/site-functions/_ringside",
             *(f"share/ringside/examples/{path.name}" for path in (ROOT / "examples").iterdir()),
-            *(f"share/doc/ringside/{path.name}" for path in (ROOT / "docs").iterdir() if path.is_file()))
+            *(f"share/doc/ringside/{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*")
+              if path.is_file() and "man" not in path.parts))
 
 
 # Their folders depend on the host's Debian and Python.
