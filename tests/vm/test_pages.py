@@ -111,6 +111,22 @@ class Pages(unittest.TestCase):
         self.check(outcome, rounds)
         self.check_file()
 
+    def test_that_the_kernel_moves(self):
+        pid = self.begin_program()
+        moved = "awk '/^compact_migrate_scanned|^pgmigrate_success/ { print $1, $2 }' /proc/vmstat"
+        before = counts(self.guest(moved))
+        with self.trace() as running:
+            started(running)
+            self.guest("(while [ ! -e /tmp/enough ]; do echo 1 > /proc/sys/vm/compact_memory; done) & true")
+            for _ in range(5):
+                self.go(pid)
+            outcome = end(running)
+        self.guest("touch /tmp/enough")
+        self.check(outcome, 5)
+        self.assertGreater(counts(self.guest(moved))["pgmigrate_success"], before["pgmigrate_success"])
+        self.go(pid)
+        self.check_file()
+
     def test_that_a_process_moves_to_memory_of_its_own(self):
         pid = self.begin_program("moved")
         with self.trace() as running:
