@@ -38,6 +38,24 @@ TEST(HostileProgram, StructuresThatHoldTheOneBeforeTwice) {
   EXPECT_NE(error_soon(source + "BEGIN { trace(1); }").find("[D_DECL_ARRBIG]"), std::string::npos);
 }
 
+TEST(HostileProgram, TokensOfAMebibyte) {
+  const std::string many(1 << 20, 'x');
+  const std::string blanks(many.size(), ' '), lines(many.size(), '\n');
+  for (const std::string& between : {"/*" + many + "*/", "/*" + lines + "*/", blanks, lines}) {
+    EXPECT_EQ(error_soon("BEGIN " + between + "/ 1 /" + between + "{" + between + "trace(1);" +
+                         between + "}" + between),
+              "");
+  }
+  EXPECT_EQ(error_soon("int " + many + "; BEGIN { " + many + " = 1; }"), "");
+  EXPECT_NE(error_soon("BEGIN { trace(" + std::string(1 << 20, '1') + "); }"), "");
+  EXPECT_NE(error_soon("#" + many + "\nBEGIN { }"), "");
+  for (const char* quote : {"\"", "'"}) {
+    EXPECT_NE(error_soon("BEGIN { trace(" + (quote + many) + quote + "); }"), "");
+  }
+  EXPECT_NE(error_soon("BEGIN { trace(self" + blanks + "); }").find("[D_IDENT_BADREF]"),
+            std::string::npos);
+}
+
 TEST(HostileProgram, UnionsThatHoldTheOneBeforeTwice) {
   std::string source = "union s0 { long a; int b; };\n";
   for (int i = 1; i < 40; ++i) {
