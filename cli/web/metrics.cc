@@ -56,17 +56,25 @@ bool add_key_labels(std::string& labels, const Json& keys) {
   return true;
 }
 
+/// The last value of the range at `i`. Ranges of quantize() are named after the value next to zero.
+std::int64_t end_of_range(const Json& buckets, std::size_t i, bool is_quantize) {
+  const auto name = buckets[i].value("value", std::int64_t{0});
+  if (is_quantize && name < 0) return name;
+  return buckets[i + 1].value("value", std::int64_t{0}) - 1;
+}
+
 /// Of each range of values the count of all up to its end, as histograms have them.
-void add_histogram(Families& families, const std::string& labels, const Json& buckets) {
+void add_histogram(Families& families, const std::string& labels, const Json& buckets,
+                   bool is_quantize) {
   constexpr const char* kFamily = "ringside_distribution";
   constexpr std::string_view kHelp = "Distributions of the programs that run.";
   std::int64_t count = 0;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     count += buckets[i].value("count", std::int64_t{0});
     if (i + 1 == buckets.size()) break;
-    const auto end = buckets[i + 1].value("value", std::int64_t{0}) - 1;
     families.add(kFamily, "histogram", kHelp,
-                 fmt::format("{}_bucket{{{},le=\"{}.0\"}} {}", kFamily, labels, end, count));
+                 fmt::format("{}_bucket{{{},le=\"{}.0\"}} {}", kFamily, labels,
+                             end_of_range(buckets, i, is_quantize), count));
   }
   families.add(kFamily, "histogram", kHelp,
                fmt::format("{}_bucket{{{},le=\"+Inf\"}} {}", kFamily, labels, count));
@@ -77,7 +85,7 @@ void add_entry(Families& families, std::string labels, std::string_view function
   if (!add_key_labels(labels, entry.value("keys", Json::array()))) return;
   const auto buckets = entry.find("buckets");
   if (buckets != entry.end() && buckets->is_array())
-    return add_histogram(families, labels, *buckets);
+    return add_histogram(families, labels, *buckets, function == "quantize");
   const auto value = entry.find(function);
   if (value == entry.end() || !value->is_number()) return;
   families.add("ringside_aggregation", "gauge", "Aggregations of the programs that run.",

@@ -30,6 +30,8 @@ constexpr std::size_t kMostShown = 4 << 20, kMostRecord = 256 << 20;
 constexpr std::uint64_t kMostSaved = std::uint64_t{1} << 30;
 /// A page that shows more can no longer be operated.
 constexpr std::size_t kRecordsEverySecond = 5000, kBytesEverySecond = 3 << 20;
+/// Lines on stderr, of which it shows the last 200.
+constexpr std::size_t kMessagesEverySecond = 200;
 /// As a second Ctrl-C, for one that does not end; then it is killed.
 constexpr std::chrono::seconds kInsistAfter{15}, kKillAfter{30};
 /// Of a record that no probe made. No text of a guest can look so: JSON escapes quotes.
@@ -78,20 +80,21 @@ Result<UniqueFd> nameless_file() {
 /// How much a page gets in a second.
 class WebProgram::Pace {
  public:
+  explicit Pace(std::size_t most) : most_(most) {}
   bool allows(std::size_t bytes) {
     const Clock::time_point now = Clock::now();
     if (now - begun_ >= std::chrono::seconds(1)) {
       begun_ = now;
       records_ = bytes_ = 0;
     }
-    if (records_ >= kRecordsEverySecond || (records_ != 0 && bytes_ + bytes > kBytesEverySecond))
-      return false;
+    if (records_ >= most_ || (records_ != 0 && bytes_ + bytes > kBytesEverySecond)) return false;
     ++records_;
     bytes_ += bytes;
     return true;
   }
 
  private:
+  const std::size_t most_;
   Clock::time_point begun_{};
   std::size_t records_ = 0, bytes_ = 0;
 };
@@ -156,6 +159,13 @@ void WebProgram::take_meanwhile(std::string_view line) {
 
 void WebProgram::take_message(std::string_view line) {
   page_->add(text_event("message", number_, line), true);
+}
+
+/// Of its own, which may be one for each firing.
+void WebProgram::take_stderr(std::string_view line, Pace& pace) {
+  const bool shown = pace.allows(line.size()) && page_->add(text_event("message", number_, line));
+  if (!shown && messages_left_out_++ == 0)
+    take_message("more lines come than can be shown; the end tells how many");
 }
 
 void WebProgram::keep(std::string_view text) {
@@ -235,11 +245,11 @@ void WebProgram::read_all() {
 
 void WebProgram::read_streams() {
   constexpr int kLookMs = 500;
-  Pace pace;
+  Pace pace(kRecordsEverySecond), message_pace(kMessagesEverySecond);
   // The records of a piece that was read go to the file at once.
   std::string to_save;
-  LineSplitter messages(64 << 10,
-                        [this](std::string_view line, std::size_t) { take_message(line); });
+  LineSplitter messages(
+      64 << 10, [&](std::string_view line, std::size_t) { take_stderr(line, message_pace); });
   LineSplitter lines(kMostRecord, [&](std::string_view line, std::size_t length) {
     const std::string_view internal = internal_name(line);
     if (internal == "MEANWHILE") return take_meanwhile(line);
@@ -262,6 +272,8 @@ void WebProgram::read_streams() {
     tell_left_out();
     end_by_force(Clock::now());
   }
+  if (messages_left_out_ != 0)
+    take_message(fmt::format("{} lines were not shown", messages_left_out_));
   if (lines.is_inside()) take_message("the last record is not whole, and was left out");
 }
 

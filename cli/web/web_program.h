@@ -61,6 +61,7 @@ class WebProgram {
   void take_record(std::string_view line, std::size_t length, bool is_result, Pace& pace);
   void take_meanwhile(std::string_view line);
   void take_message(std::string_view line);
+  void take_stderr(std::string_view line, Pace& pace);
   void keep(std::string_view text);
   void tell_left_out();
   void end_by_force(std::chrono::steady_clock::time_point now);
@@ -72,6 +73,7 @@ class WebProgram {
   std::atomic<bool> runs_ = true, stopped_ = false;
   std::atomic<std::uint64_t> records_ = 0, left_out_ = 0;
   std::uint64_t told_left_out_ = 0;                // the thread's
+  std::uint64_t messages_left_out_ = 0;            // the thread's
   std::chrono::steady_clock::time_point asked_{};  // the thread's: when it saw the order to end
   int forced_ = 0;                                 // the thread's: how often it insisted
   mutable std::mutex mutex_;                       // of what follows

@@ -205,5 +205,22 @@ ringside_records_not_shown_total{program="4"} 1
 )");
 }
 
+TEST(WebMetrics, RangesBelowZeroEndWithTheirOwnValue) {
+  const std::string record = R"({"machine":"m","output":[
+    {"aggregation-name":"q","aggregation-function":"quantize","aggregation-data":[
+      {"keys":[],"buckets":[{"value":-8,"count":0},{"value":-4,"count":2},{"value":-2,"count":1},{"value":-1,"count":0},{"value":0,"count":1}]}]},
+    {"aggregation-name":"l","aggregation-function":"lquantize","aggregation-data":[
+      {"keys":[],"buckets":[{"value":-10,"count":2},{"value":-5,"count":1},{"value":0,"count":0}]}]}]})";
+
+  const ProgramMetrics program{1, 100, 0, 0, {record}};
+  const std::string text = open_metrics(std::span(&program, 1), {});
+
+  // -7 to -4, -3 to -2, -1; and -10 to -6.
+  for (const char* const line : {"\"q\",le=\"-4.0\"} 2\n", "\"q\",le=\"-2.0\"} 3\n",
+                                 "\"q\",le=\"-1.0\"} 3\n", "\"l\",le=\"-6.0\"} 2\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+}
+
 }  // namespace
 }  // namespace ringside::cli

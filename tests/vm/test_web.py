@@ -176,6 +176,17 @@ class Requests(unittest.TestCase):
         texts = sum(len(each.get("output", [{}])[0].get("message", "")) == 2000 for each in saved)
         self.assertEqual(texts + drops, 40000)
 
+    def test_errors_that_are_too_many_to_show_are_counted_and_saved(self):
+        page = self.page()
+        program = page.run("#pragma D option bufsize=16m\nprofile-997 { trace(*(int *)8); } profile-997 /n++ == 3000/ { exit(0); }")
+        self.assertEqual(page.end_of(program), 0, page.messages(program))
+        told = page.messages(program).splitlines()
+        shown = sum("invalid address" in line for line in told)
+        left_out = sum(int(line.split()[0]) for line in told if line.endswith(" lines were not shown"))
+        errors = sum("error" in each for each in page.saved(program))
+        self.assertGreater(errors, 0)
+        self.assertGreaterEqual(shown + left_out, errors)
+
     def test_100000_keys_are_cut_while_they_grow_and_saved_whole(self):
         page = self.page()
         program = page.run("#pragma D option aggsize=256m\nBEGIN { for (this->i = 0; this->i < 100000; this->i++) "

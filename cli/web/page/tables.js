@@ -26,12 +26,15 @@ export const keyText = (key) => {
 export const number = (value) => typeof value === "number" ? value.toLocaleString("en") : String(value);
 
 /** The end of the range that holds this share of the values. */
-const percentile = (entry, share) => {
+const percentile = (entry, share, func) => {
   const wanted = total(entry) * share;
   let sum = 0;
   for (const [i, bucket] of entry.buckets.entries()) {
     sum += bucket.count;
-    if (sum >= wanted && sum > 0) return entry.buckets[i + 1] ? entry.buckets[i + 1].value - 1 : bucket.value;
+    if (sum < wanted || sum === 0) continue;
+    // Ranges of quantize() are named after the value next to zero.
+    const isNamedByEnd = func === "quantize" && bucket.value < 0;
+    return entry.buckets[i + 1] && !isNamedByEnd ? entry.buckets[i + 1].value - 1 : bucket.value;
   }
   return 0;
 };
@@ -74,8 +77,8 @@ export class AggregationTable {
     const columns = machines ? [{title: "machine", value: (entry) => entry.machine}] : [];
     for (let i = 0; i < keys; ++i) columns.push({title: `key ${i + 1}`, value: (entry) => typeof entry.keys[i] === "number" ? entry.keys[i] : keyText(entry.keys[i])});
     if (distribution) {
-      columns.push({title: "values", value: total, right: true}, {title: "p50 ≤", value: (entry) => percentile(entry, .5), right: true},
-        {title: "p99 ≤", value: (entry) => percentile(entry, .99), right: true}, {title: func, bars: true, value: total});
+      columns.push({title: "values", value: total, right: true}, {title: "p50 ≤", value: (entry) => percentile(entry, .5, func), right: true},
+        {title: "p99 ≤", value: (entry) => percentile(entry, .99, func), right: true}, {title: func, bars: true, value: total});
     } else {
       columns.push({title: func, value: (entry) => entry[func], right: true});
     }
