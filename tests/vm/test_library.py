@@ -222,7 +222,8 @@ with ringside.attach(target) as vm:
         vm.trace("BEGIN\\n{\\n  trace(nothing);\\n}")
     except ringside.CompileError as error:
         print(error.line, error.column, error.tag, "nothing" in str(error))
-    for words in ({"bufsize": "much"}, {"oformat": "json"}, {"seconds": "x"}):
+    for words in ({"bufsize": "much"}, {"oformat": "json"}, {"seconds": -1.0}, {"arguments": ["a\\0b"]},
+                  {"seconds": "x"}):
         try:
             vm.trace("BEGIN { exit(0); }", **words)
         except (ringside.Error, TypeError) as error:
@@ -234,8 +235,8 @@ try:
 except ringside.Error as error:
     print(error)
 """)
-        self.assertEqual(lines[:5], ["3 9 D_IDENT_UNDEF True", "Error", "Error", "TypeError", "1 4 True"])
-        self.assertIn("/nowhere", lines[5])
+        self.assertEqual(lines[:7], ["3 9 D_IDENT_UNDEF True", *["Error"] * 4, "TypeError", "1 4 True"])
+        self.assertIn("/nowhere", lines[7])
 
     def test_ctrl_c_leaves_the_machine(self):
         with self.start("""
@@ -258,6 +259,32 @@ except KeyboardInterrupt:
             running.process.send_signal(signal.SIGINT)
             self.assertEqual(running.finish(), (0, "False {(): 1} True\n", ""))
         self.check_left_alone()
+
+    def test_a_second_thread_cannot_take_away_what_a_loop_waits_for(self):
+        _, lines = self.run_script("""
+import threading
+vm = ringside.attach(target)
+trace = vm.trace('tick-1h { trace(1); }')
+def error_of(use):
+    try:
+        use()
+    except ringside.Error as error:
+        return str(error)
+def disturb():
+    while not error_of(lambda: trace.aggregations):  # until the loop waits
+        pass
+    for use in (trace.close, vm.close):
+        print(error_of(use))
+    trace.stop()
+other = threading.Thread(target=disturb)
+other.start()
+while error_of(lambda: print(list(trace), trace.end)):  # the other one asks just now
+    pass
+other.join()
+for use in (trace.close, trace.close, vm.close, vm.close):
+    use()
+""")
+        self.assertEqual(lines, ["the trace is used by another thread now"] * 2 + ["[] stopped"])
 
     def test_objects_outlive_their_machine(self):
         _, lines = self.run_script("""

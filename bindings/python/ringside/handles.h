@@ -51,7 +51,7 @@ class Trace {
   };
   /// Attaches, compiles, and lets the probes stand.
   Trace(ringside_vm* vm, const Wish& wish);
-  ~Trace() { close(); }
+  ~Trace() { leave(); }
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
@@ -81,6 +81,7 @@ class Trace {
   bool is_firing(const ringside_value* record);
   py::dict read_aggregations();
   void end();
+  void leave();
 
   ringside_trace* trace_;
   std::optional<Clock::time_point> deadline_;

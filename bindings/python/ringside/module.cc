@@ -30,16 +30,18 @@ class Machine {
   const std::string& name() const { return name_; }
   /// Ends its traces.
   void close() {
+    const Busy busy(busy_, "the machine");
     for (const auto& each : traces_) {
       if (const auto trace = each.lock()) trace->close();
     }
     traces_.clear();
-    const Busy busy(busy_, "the machine");
     vm_.reset();
   }
   std::shared_ptr<Trace> trace(const Trace::Wish& wish) {
     std::erase_if(traces_, [](const auto& each) { return each.expired(); });
-    auto made = std::make_shared<Trace>(handle(), wish);
+    ringside_vm* const vm = handle();
+    const Busy busy(busy_, "the machine");
+    auto made = std::make_shared<Trace>(vm, wish);
     traces_.push_back(made);
     return made;
   }

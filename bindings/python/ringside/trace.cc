@@ -59,6 +59,11 @@ void for_each_item(const ringside_value* record, Visit visit) {
   }
 }
 
+/// C's texts end at a NUL: what comes behind it would be lost.
+void check_whole(const char* what, const std::string& text) {
+  if (text.find('\0') != std::string::npos) raise(std::string(what) + " has a NUL in it");
+}
+
 }  // namespace
 
 py::object Record::field(const char* name) const {
@@ -106,22 +111,27 @@ Busy::Busy(bool& flag, const char* what) : flag_(flag) {
 }
 
 Trace::Trace(ringside_vm* vm, const Wish& wish) : trace_(ringside_trace_new(vm)) {
+  constexpr double kLongest = 1e9;  // that many seconds are decades, and fit the clock
   try {
     set_up(wish);
   } catch (...) {
-    close();
+    leave();
     throw;
   }
   if (wish.seconds) {
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                   std::chrono::duration<double>(*wish.seconds));
+    deadline_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                           std::chrono::duration<double>(std::min(*wish.seconds, kLongest)));
   }
 }
 
 void Trace::set_up(const Wish& wish) {
+  if (wish.seconds && !(*wish.seconds >= 0)) raise("seconds: it takes 0 or more");
+  check_whole("the program", wish.program);
   ringside_error* error = nullptr;
   for (const auto& [name, value] : wish.options) set_option(py::str(name), value);
   for (const std::string& each : wish.arguments) {
+    check_whole("an argument", each);
     check(ringside_trace_argument(trace_, each.c_str(), &error), error);
   }
   int done = 0;
@@ -271,6 +281,11 @@ std::string Trace::end_reason() const {
 }
 
 void Trace::close() {
+  const Busy busy(busy_, "the trace");
+  leave();
+}
+
+void Trace::leave() {
   if (trace_ == nullptr) return;
   ringside_trace* const trace = std::exchange(trace_, nullptr);
   const py::gil_scoped_release others;
