@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <deque>
@@ -82,6 +83,16 @@ class Call {
   EndOrderScope order_;
 };
 
+/// The process that made a handle. One that it has forked has neither the handle's threads nor its
+/// guard: what it owns stays there until that process ends.
+class MadeBy {
+ public:
+  bool is_here() const { return process_ == ::getpid(); }
+
+ private:
+  pid_t process_ = ::getpid();
+};
+
 /// Fills in the caller's error; returns what the function returns then.
 void tell_error(ringside_error** where, ringside_error_code code, std::string message);
 void tell_error(ringside_error** where, const Error& error);
@@ -109,6 +120,7 @@ struct ringside_vm {
   ringside::cli::CommandLine line;  // for traces: its machine is this one
   ringside::vmm::AttachTarget target;
   std::shared_ptr<ringside::library::Look> look;  // made when it is first needed
+  ringside::library::MadeBy made_by;
 };
 
 struct ringside_trace {
@@ -128,4 +140,5 @@ struct ringside_trace {
   Stage stage = Stage::New;
   int status = 0;
   ringside_end end = RINGSIDE_NOT_ENDED;
+  ringside::library::MadeBy made_by;
 };

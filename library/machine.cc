@@ -131,7 +131,7 @@ ringside_vm* ringside_open(const char* target, ringside_error** error) {
 
 void ringside_close(ringside_vm* vm) {
   const BlockedSignals blocked;
-  delete vm;
+  if (vm != nullptr && vm->made_by.is_here()) delete vm;
 }
 
 const char* ringside_vm_name(const ringside_vm* vm) {

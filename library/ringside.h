@@ -17,6 +17,8 @@
  *
  * Threads: a handle is for one thread at a time; ringside_trace_stop() may be called from any
  * thread and from a signal handler. Different handles may be used on different threads at once.
+ * A process that was forked may close handles, which does nothing to the trace; other calls on one
+ * that runs are errors.
  *
  * A machine that a call leaves is as it was found. If the process dies, by kill -9 as well, the
  * guest runs on alone; `ringside clean TARGET` takes out what stayed.

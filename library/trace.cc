@@ -34,7 +34,15 @@ class QueueWriter final : public cli::RecordWriter {
   ringside_trace& trace_;
 };
 
+Result<void> check_process(const ringside_trace& trace, std::string_view call) {
+  if (trace.made_by.is_here()) return {};
+  return fail(
+      ErrorCode::Usage,
+      fmt::format("{}: the trace is that of the process that this one was forked from", call));
+}
+
 Result<void> check_stage(const ringside_trace& trace, Stage wanted, std::string_view call) {
+  TRY(check_process(trace, call));
   if (trace.stage == wanted) return {};
   constexpr std::string_view kWords[] = {"is not compiled yet", "is compiled but not started",
                                          "runs", "has ended", "has failed"};
@@ -261,9 +269,12 @@ void ringside_trace_stop(ringside_trace* trace) {
 }
 
 ringside_value* ringside_trace_aggregations(ringside_trace* trace, ringside_error** error) {
+  constexpr std::string_view kCall = "ringside_trace_aggregations()";
   const Call call(trace->order, trace->messages);
-  if (trace->stage != Stage::Running && trace->stage != Stage::Ended) {
-    tell_error(error, check_stage(*trace, Stage::Running, "ringside_trace_aggregations()").error());
+  const auto can = trace->stage == Stage::Ended ? check_process(*trace, kCall)
+                                                : check_stage(*trace, Stage::Running, kCall);
+  if (!can) {
+    tell_error(error, can.error());
     return nullptr;
   }
   if (trace->stage == Stage::Running) trace->tracing->loop().take_now();
@@ -281,5 +292,5 @@ int ringside_trace_status(const ringside_trace* trace) {
 }
 
 void ringside_trace_close(ringside_trace* trace) {
-  delete trace;
+  if (trace != nullptr && trace->made_by.is_here()) delete trace;
 }

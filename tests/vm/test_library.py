@@ -260,6 +260,27 @@ except KeyboardInterrupt:
             self.assertEqual(running.finish(), (0, "False {(): 1} True\n", ""))
         self.check_left_alone()
 
+    def test_a_forked_process_leaves_the_trace_alone(self):
+        _, lines = self.run_script("""
+import os
+vm = ringside.attach(target)
+trace = vm.trace('tick-100ms { @ = count(); trace(1); }')
+next(trace)
+child = os.fork()
+if child == 0:
+    try:
+        trace.aggregations
+    except ringside.Error as error:
+        print(error, flush=True)
+    trace.close()
+    vm.close()
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), [next(trace)[0] for _ in range(20)][-1], flush=True)
+trace.close()
+""")
+        self.assertEqual(lines, ["ringside_trace_aggregations(): the trace is that of the process that this one was forked from",
+                                 "7 1"])
+
     def test_a_second_thread_cannot_take_away_what_a_loop_waits_for(self):
         _, lines = self.run_script("""
 import threading
