@@ -200,7 +200,7 @@ class StructuredOutput : public Presenter {
     names_machine_ = true;
   }
   void begin(const Row& row) override {
-    latest_ = std::max(latest_, row.origin.timestamp);
+    note_time(row.origin);
     origin_ = row.origin;
     thread_.reset();
   }
@@ -246,12 +246,12 @@ class StructuredOutput : public Presenter {
   using Item = PlainRecord::Item;
   using Kind = Item::Kind;
 
+  void note_time(const Origin& origin) { latest_ = std::max(latest_, origin.timestamp); }
   std::string machine() const { return names_machine_ ? view_->machine() : std::string(); }
-  Members head(const Origin& origin) {
+  static Members head(const Origin& origin, const std::string& machine) {
     Members members;
     members.reserve(kMostMembers);
     put(members, "timestamp", origin.timestamp);
-    const std::string machine = this->machine();
     if (!machine.empty()) put(members, "machine", valid_utf8(machine));
     put(members, "cpu", origin.vcpu);
     put(members, "id", origin.probe);
@@ -264,7 +264,7 @@ class StructuredOutput : public Presenter {
   /// The head of a record that no probe made.
   Members internal(std::string_view name, unsigned vcpu) {
     const dif::ProbeDescription probe{"dtrace", "INTERNAL", "INTERNAL", std::string(name)};
-    return head({latest_, vcpu, 0, &probe});
+    return head({latest_, vcpu, 0, &probe}, machine());
   }
   /// Plain items wait, as long as nothing else has come: then the record needs no tree.
   void add(Item item) {
@@ -334,7 +334,7 @@ void StructuredOutput::end() {
   const PlainRecord plain{origin_.timestamp, origin_.vcpu, *origin_.name, machine, thread_, plain_};
   if (output_.empty() && writer_->plain_record(plain)) return plain_.clear();
   make_trees();
-  Members record = head(origin_);
+  Members record = head(origin_, machine);
   if (thread_) {
     put(record, "pid", thread_->pid);
     put(record, "tid", thread_->tid);
@@ -435,7 +435,8 @@ void StructuredOutput::emptied(const dif::Action& action, std::optional<std::int
 
 void StructuredOutput::fault(const Origin& origin, const dif::FaultReport& report,
                              std::string_view message) {
-  Tree tree = head(origin);
+  note_time(origin);
+  Tree tree = head(origin, machine());
   Tree& error = tree["error"];
   error["epid"] = report.ecb.value;
   error["action"] = report.action;

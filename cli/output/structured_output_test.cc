@@ -311,6 +311,7 @@ TEST_F(Structured, FaultsDropsAndLateAggregationsAreRecords) {
   EXPECT_EQ(probes[1]["error"]["address"], "0x10");
   EXPECT_EQ(probes[1]["error"]["offset"], 12);
   EXPECT_EQ(probes[2]["name"], "DROP");
+  EXPECT_EQ(probes[2]["timestamp"], 12346) << "that of the latest firing, which failed";
   EXPECT_EQ(probes[2]["kind"], "principal");
   EXPECT_EQ(probes[2]["count"], 7);
   EXPECT_EQ(probes[2]["msg"], "7 drops on CPU 0");

@@ -152,13 +152,14 @@ std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Modul
   const bool is_name = !wanted.empty() && !dif::is_glob(wanted);
   const std::string changed = wanted + '.', picked = "__" + wanted + '_';
   SimilarName similar(wanted);
-  bool is_whole = true, is_stripped = true;
+  bool is_whole = true, has_file = false, has_functions = false;
   for (const Module& module : modules) {
     const auto* const functions =
         pattern.wants(module) ? table().functions_of(module.inode) : nullptr;
     if (functions == nullptr) continue;
     is_whole = is_whole && functions->is_whole();
-    is_stripped = is_stripped && functions->all().empty();
+    has_file = true;
+    has_functions = has_functions || !functions->all().empty();
     for (const FileFunction& each : functions->all()) {
       if (is_name && each.name.starts_with(changed)) {
         return fmt::format("; the compiler has made {} of it", each.name);
@@ -171,7 +172,7 @@ std::string PidProvider::way_out(const Pattern& pattern, const std::vector<Modul
       similar.offer(each.name);
     }
   }
-  if (is_whole && is_stripped) {
+  if (is_whole && has_file && !has_functions) {
     return "; --sysroot names a folder with a copy of the file that has symbols, or with its debug "
            "file";
   }

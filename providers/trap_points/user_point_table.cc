@@ -621,7 +621,10 @@ void UserPointTable::look_ahead() {
 /// frame, when it was looked for before.
 Result<void> UserPointTable::disarm(vmm::PausedMachine& machine, Which which) {
   const std::lock_guard lock(lock_);
-  if (which == Which::All) keeps_out_ = true;  // tend() may come once more
+  if (which == Which::All) {
+    keeps_out_ = true;  // tend() may come once more
+    swapped_out_ = 0;   // of an earlier try
+  }
   for (auto& [inode, file] : files_) {
     std::vector<Point*> points;
     for (auto& [offset, point] : file.points) {
@@ -662,7 +665,6 @@ Result<bool> UserPointTable::take_out(const vmm::ShimPlace& stub) {
     if (n == 0) TRY(await_stub(stub));
     look_ahead();
     auto paused = TRY(vmm::PausedMachine::pause(machine_));
-    swapped_out_ = 0;
     const auto done = disarm(paused, Which::All);
     is_out = done ? Result<bool>(take_out_slots(paused)) : tl::make_unexpected(done.error());
     if (n > 0 && is_out && *is_out) break;
