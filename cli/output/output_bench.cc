@@ -96,12 +96,10 @@ class Target {
   std::thread reader_;
 };
 
-void format_records(benchmark::State& state) {
-  const Target target(state.range(0) != 0);
-  const PrintfProgram program;
+/// Consumes the same records again and again.
+void consume_records(benchmark::State& state, const ProgramView& program, Settings& settings,
+                     const Target& target) {
   const dif::TraceData records = fired_records();
-  Settings settings;
-  settings.quiet = state.range(1) != 0;
   Sink sink(target.fd());
   auto output = Output::create(program, settings, sink);
   CHECK(output.has_value());
@@ -110,6 +108,13 @@ void format_records(benchmark::State& state) {
     sink.flush();
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
+}
+
+void format_records(benchmark::State& state) {
+  const Target target(state.range(0) != 0);
+  Settings settings;
+  settings.quiet = state.range(1) != 0;
+  consume_records(state, PrintfProgram(), settings, target);
 }
 BENCHMARK(format_records)
     ->ArgNames({"pipe", "quiet"})
@@ -124,18 +129,10 @@ class NoWriter final : public RecordWriter {
 
 void records_to_perfetto(benchmark::State& state) {
   const Target target(false);
-  const PrintfProgram program(static_cast<PrintfProgram::Action>(state.range(0)));
-  const dif::TraceData records = fired_records();
   Settings settings;
   settings.format = OutputFormat::Perfetto;
-  Sink sink(target.fd());
-  auto output = Output::create(program, settings, sink);
-  CHECK(output.has_value());
-  for (auto _ : state) {
-    output->consume(records);
-    sink.flush();
-  }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRecords));
+  const auto action = static_cast<PrintfProgram::Action>(state.range(0));
+  consume_records(state, PrintfProgram(action), settings, target);
 }
 BENCHMARK(records_to_perfetto)->ArgName("trace")->Arg(0)->Arg(1);
 

@@ -89,9 +89,9 @@ class PerfettoPicture final : public Picture {
   Result<void> note_items(const Tree& output, bool& told);
   std::string_view next_value_name();
   void note_value(const Tree& value);
+  void note_number(std::uint64_t bits, bool is_signed);
   void note_message(std::string_view name, std::string_view text);
   PerfettoTrace::Probe& probe_at(const dif::ProbeDescription& name);
-  void note_stack(std::string_view name, const Tree& stack);
   Result<void> count_items(const Tree& record);
   Result<void> count_aggregation(const Tree& record, const Tree& item, const Tree& data);
   Result<void> count_entry(const std::string& aggregation, const Tree& entry);
@@ -162,30 +162,34 @@ bool PerfettoPicture::add_plain(const PlainRecord& record) {
   values_ = 0;
   for (const PlainRecord::Item& item : record.items) {
     using Kind = PlainRecord::Item::Kind;
-    const bool is_large = item.bits > INT64_MAX && !item.type.is_signed;
     switch (item.kind) {
       case Kind::Message: note_message("message", item.text); break;
       case Kind::String: trace_.note(next_value_name(), std::string_view(item.text)); break;
       case Kind::Exit: trace_.note("exit", static_cast<std::int64_t>(item.bits)); break;
-      case Kind::Integer:
-        if (is_large) {
-          trace_.note(next_value_name(), item.bits);
-        } else {
-          trace_.note(next_value_name(), static_cast<std::int64_t>(item.bits));
-        }
+      case Kind::Integer: note_number(item.bits, item.type.is_signed); break;
     }
   }
   trace_.end();
   return true;
 }
 
-void PerfettoPicture::note_value(const Tree& value) {
+/// All that fits is signed, so that a value has one type wherever it was recorded.
+void PerfettoPicture::note_number(std::uint64_t bits, bool is_signed) {
   const std::string_view name = next_value_name();
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
-    trace_.note(name, value.get<std::uint64_t>());
-  } else if (value.is_number_integer()) {
-    trace_.note(name, value.get<std::int64_t>());
-  } else if (value.is_number_float()) {
+  if (!is_signed && bits > INT64_MAX) {
+    trace_.note(name, bits);
+  } else {
+    trace_.note(name, static_cast<std::int64_t>(bits));
+  }
+}
+
+void PerfettoPicture::note_value(const Tree& value) {
+  if (value.is_number_integer()) {
+    const auto bits = static_cast<std::uint64_t>(value.get<std::int64_t>());
+    return note_number(bits, !value.is_number_unsigned());
+  }
+  const std::string_view name = next_value_name();
+  if (value.is_number_float()) {
     trace_.note(name, value.get<double>());
   } else if (const auto* const text = value.get_ptr<const Tree::string_t*>()) {
     trace_.note(name, std::string_view(*text));

@@ -8,7 +8,8 @@
 // one is inside the other. Requests to devices begin and end on different threads, and overlap: the
 // first number that both firings record tells which they are, and they have tracks of their own. No
 // two events of a track that may have slices have the same time, because a sort by time would not
-// know their order. Does not: know records or files, or how the file is encoded (perfetto_file.h).
+// know their order.
+// Does not: know records or files, or how the file is encoded (perfetto_file.h).
 #pragma once
 
 #include <cstdint>

@@ -47,6 +47,13 @@ class Pages(unittest.TestCase):
     def trace(self, program=ENTRIES):
         return self.machine.trace(begin(program), ["-q", "--sysroot", self.root])
 
+    def traced(self, pid, program=ENTRIES):
+        """The outcome of a trace in which the process makes its calls once."""
+        with self.trace(program) as running:
+            started(running)
+            self.go(pid)
+            return end(running)
+
     def turn_swap_on(self):
         self.guest("busybox mkswap /dev/vdc1 > /dev/null && busybox swapon /dev/vdc1")
 
@@ -72,10 +79,7 @@ class Pages(unittest.TestCase):
     def test_that_were_not_in_memory_when_tracing_began(self):
         pid = self.begin_program()
         self.give_up()
-        with self.trace(ENTRIES + PASSED) as running:
-            started(running)
-            self.go(pid)
-            outcome = end(running)
+        outcome = self.traced(pid, program=ENTRIES + PASSED)
         self.check(outcome, 1, passed=len(FUNCTIONS) * CALLS)
         self.go(pid)
         self.check_file()
@@ -129,11 +133,7 @@ class Pages(unittest.TestCase):
 
     def test_that_a_process_moves_to_memory_of_its_own(self):
         pid = self.begin_program("moved")
-        with self.trace() as running:
-            started(running)
-            self.go(pid)
-            outcome = end(running)
-        self.check(outcome, 1)
+        self.check(self.traced(pid), 1)
         self.go(pid)
         self.check_file()
 
@@ -142,20 +142,14 @@ class Pages(unittest.TestCase):
         self.turn_swap_on()
         pid = self.begin_program("swapped")
         self.go(pid)
-        with self.trace() as running:
-            started(running)
-            self.go(pid)
-            outcome = end(running)
+        outcome = self.traced(pid)
         told = re.search(r"(\d) pages? of files with probes for themselves which the guest has swapped out: they have no probes",
                          outcome.stderr)
         self.assertTrue(told, outcome)
         self.assertEqual(list(counts(outcome.stdout).values()), [CALLS] * (len(FUNCTIONS) - int(told[1])), outcome)
         self.go(pid)
         later = self.begin_program("later")
-        with self.trace(ENTRIES.replace("pid*", f"pid{later}")) as running:
-            started(running)
-            self.go(later)
-            outcome = end(running)
+        outcome = self.traced(later, program=ENTRIES.replace("pid*", f"pid{later}"))
         self.assertEqual(counts(outcome.stdout), dict.fromkeys(FUNCTIONS, CALLS), outcome)
         self.assertIn("keep what stands there", outcome.stderr)
         self.check_file()

@@ -35,6 +35,18 @@ select.value = arguments[1]; select.dispatchEvent(new Event("change")); return t
 TOLD = "return document.querySelector('article figcaption')?.textContent ?? ''"
 
 
+def open_page(browser, server):
+    """Shows the server's page, once it is connected."""
+    browser.open(server.address)
+    browser.wait_for("return document.getElementById('status').textContent === 'connected'")
+
+
+def run_program(browser, d):
+    """Writes a program into the page and starts it by the keyboard."""
+    browser.execute("document.getElementById('d').value = arguments[0]", d)
+    browser.type("#d", CONTROL + ENTER + NULL)
+
+
 def shot(browser, name):
     """Leaves a picture in both colours where they are wanted."""
     if folder := os.environ.get("RINGSIDE_SCREENSHOTS"):
@@ -50,15 +62,9 @@ class OnePage(unittest.TestCase):
     def opened(self, server):
         """A browser that shows the server's page."""
         browser = self.enterContext(Browser())
-        browser.open(server.address)
-        browser.wait_for("return document.getElementById('status').textContent === 'connected'")
+        open_page(browser, server)
         self.assertNotIn("token", browser.execute("return location.href"))
         return browser
-
-    def run_program(self, browser, d):
-        """Writes a program and starts it by the keyboard."""
-        browser.execute("document.getElementById('d').value = arguments[0]", d)
-        browser.type("#d", CONTROL + ENTER + NULL)
 
     def check_clean(self, browser):
         """Nothing was refused by the policy, no script failed, and no markup of a guest came alive."""
@@ -77,7 +83,7 @@ class Page(OnePage):
 
     def test_an_error_stands_at_its_line_and_is_announced(self):
         browser = self.opened(self.server)
-        self.run_program(browser, "BEGIN { }\nBEGIN { nothing(); }\n")
+        run_program(browser, "BEGIN { }\nBEGIN { nothing(); }\n")
         wrong = browser.wait_for("return document.querySelector('pre .wrong')?.textContent")
         self.assertIn("BEGIN { nothing(); }", wrong)
         self.assertIn("nothing", browser.execute("return document.querySelector('[role=alert].error:not(:empty)').textContent"))
@@ -88,14 +94,14 @@ class Page(OnePage):
     def test_markup_stays_text(self):
         browser = self.opened(self.server)
         program = f'BEGIN {{ printf("{MARKUP}"); @["{MARKUP}"] = count(); exit(0); }}'
-        self.run_program(browser, program)
+        run_program(browser, program)
         self.assertEqual(browser.wait_for(FIRST_ROW, "@_"), [MARKUP, "1"])
         self.assertEqual(browser.wait_for(FIRST_ROW, "records")[-1], MARKUP)
         self.check_clean(browser)
 
     def test_tables_are_sorted_and_filtered(self):
         browser = self.opened(self.server)
-        self.run_program(browser, 'BEGIN { for (this->i = 0; this->i < 900; this->i++) { @k[this->i] = sum(this->i * 2); } exit(0); }')
+        run_program(browser, 'BEGIN { for (this->i = 0; this->i < 900; this->i++) { @k[this->i] = sum(this->i * 2); } exit(0); }')
         self.assertEqual(browser.wait_for(FIRST_ROW, "@k"), ["899", "1,798"])
         browser.click("table[aria-label='@k'] th:first-child button")
         self.assertEqual(browser.wait_for(FIRST_ROW, "@k"), ["0", "0"])
@@ -107,7 +113,7 @@ class Page(OnePage):
 
     def test_records_pause_and_go_on(self):
         browser = self.opened(self.server)
-        self.run_program(browser, 'tick-20ms { printf("n %d", n++); }')
+        run_program(browser, 'tick-20ms { printf("n %d", n++); }')
         count = "return document.querySelector(\"table[aria-label='records']\")?.tBodies[0].lastChild?.textContent ?? ''"
         browser.wait_for(count)
         browser.execute("[...document.querySelectorAll('article button')].find((each) => each.textContent === 'Pause').click()")
@@ -121,7 +127,7 @@ class Page(OnePage):
 
     def test_a_closed_page_ends_its_programs(self):
         browser = self.opened(self.server)
-        self.run_program(browser, 'BEGIN { printf("tracing"); } tick-1s { }')
+        run_program(browser, 'BEGIN { printf("tracing"); } tick-1s { }')
         browser.wait_for(FIRST_ROW, "records")
         self.assertEqual(len(self.server.programs()), 1)
         browser.open("about:blank")
@@ -132,7 +138,7 @@ class Page(OnePage):
 
     def test_each_control_has_a_name_and_the_keyboard_reaches_it(self):
         browser = self.opened(self.server)
-        self.run_program(browser, 'BEGIN { @q = quantize(7); @c = count(); trace(7); } tick-1s { @q = quantize(9); }')
+        run_program(browser, 'BEGIN { @q = quantize(7); @c = count(); trace(7); } tick-1s { @q = quantize(9); }')
         browser.wait_for(FIRST_ROW, "@q")
         tree = browser.devtools("Accessibility.getFullAXTree")["nodes"]
         roles = {"button", "textbox", "searchbox", "combobox", "checkbox", "link", "table", "region", "img", "application"}
@@ -171,7 +177,7 @@ class Guest(OnePage):
                                ".find((text) => text.includes('hang') || text.includes('CPU') || text.includes('nothing'))")
         self.assertTrue(why)
         self.assertTrue(browser.execute("return document.querySelector('#machines input').checked"), "it is the only one")
-        self.run_program(browser, PROGRAM)
+        run_program(browser, PROGRAM)
         browser.wait_for("return document.querySelector('table[aria-label=records]')?.textContent.includes('tracing')")
         status, said = self.port.run(f"workload --reads {READS} --read-size 7")
         self.assertEqual(status, 0, said)

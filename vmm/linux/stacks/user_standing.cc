@@ -131,26 +131,30 @@ struct UserStanding::Look {
     });
   }
 
-  /// Finds where text of the file was, by each distance between its bytes and addresses that the
-  /// process's mappings of it have; these mappings are `uses`.
-  void find_moved(GuestVirt mm, GuestVirt inode, std::span<FileUse> uses) {
-    std::ranges::sort(uses, {}, &FileUse::begin);
+  /// All pages with ranges of the file, of which other bytes may be asked for, too.
+  FileRange pages_with_ranges(GuestVirt inode) const {
     const auto entries = ranges.in(inode);
-    // Whole pages: other bytes of them may be asked for, too.
-    const std::uint64_t first = round_down(entries.front().range.begin, arch::kPageSize);
-    std::uint64_t behind = first;
-    for (const auto& [range, number] : entries) behind = std::max(behind, range.end);
-    behind = round_up(behind, arch::kPageSize);
+    FileRange pages{inode, round_down(entries.front().range.begin, arch::kPageSize), 0};
+    for (const auto& [range, number] : entries) pages.end = std::max(pages.end, range.end);
+    pages.end = round_up(pages.end, arch::kPageSize);
+    return pages;
+  }
+
+  /// Finds where these pages of the file would be, by each distance between its bytes and addresses
+  /// that the process's mappings of it have; these mappings are `uses`.
+  void find_moved(GuestVirt mm, const FileRange& pages, std::span<FileUse> uses) {
+    std::ranges::sort(uses, {}, &FileUse::begin);
+    const std::uint64_t most = pages.end - pages.begin;
     std::set<std::uint64_t> distances;
     for (const FileUse& use : uses) distances.insert(use.begin.raw() - use.offset);
     for (const std::uint64_t distance : distances) {
-      const std::uint64_t end = distance + behind;
-      std::uint64_t at = distance + first;
+      const std::uint64_t end = distance + pages.end;
+      std::uint64_t at = distance + pages.begin;
       const auto add_until = [&](std::uint64_t next) {
-        const bool has_some = next > at && next - at <= behind - first &&
-                              !ranges.in(inode, at - distance, next - distance).empty();
+        const bool has_some = next > at && next - at <= most &&
+                              !ranges.in(pages.inode, at - distance, next - distance).empty();
         if (has_some) {
-          spaces[mm].moved.push_back({GuestVirt(at), GuestVirt(next), inode, at - distance});
+          spaces[mm].moved.push_back({GuestVirt(at), GuestVirt(next), pages.inode, at - distance});
         }
       };
       for (const FileUse& use : uses) {
@@ -168,10 +172,11 @@ struct UserStanding::Look {
     for (const GuestVirt inode : ranges.inodes()) {
       auto uses = by.reverse_ ? by.reverse_->uses(reader, inode, 0, UINT64_MAX) : std::nullopt;
       if (!uses) continue;
+      const FileRange pages = pages_with_ranges(inode);
       std::ranges::sort(*uses, {}, &FileUse::mm);
       for (auto use = uses->begin(); use != uses->end();) {
         const auto next = std::ranges::upper_bound(use, uses->end(), use->mm, {}, &FileUse::mm);
-        find_moved(use->mm, inode, {use, next});
+        find_moved(use->mm, pages, {use, next});
         use = next;
       }
     }
