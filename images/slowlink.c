@@ -23,6 +23,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "program.h"
+
 enum { kEthernet = 1500, kFrame = kEthernet + 14, kRequestSize = 512 };
 // Of the two queues' names, as tc(8) writes them 1: and 1:1, where the second hangs below the
 // first.
@@ -33,17 +35,6 @@ struct Request {
   struct nlmsghdr head;
   char body[kRequestSize];
 };
-
-static _Noreturn void fail(const char* what) {
-  const char* why = strerror(errno);
-  char text[256] = "slowlink: ";
-  strncat(text, what, 100);
-  strcat(text, ": ");
-  strncat(text, why, 100);
-  strcat(text, "\n");
-  if (write(2, text, strlen(text)) < 0) _exit(2);
-  _exit(1);
-}
 
 static void load_module(const char* name) {
   char path[128] = "/modules/";

@@ -13,7 +13,6 @@
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -25,6 +24,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "program.h"
 
 enum { kMaxSize = 1 << 20, kPort = 7000 };
 
@@ -42,17 +43,6 @@ struct End {
 struct Counts {
   uint64_t reads, writes, bytes;
 };
-
-static _Noreturn void fail(const char* what) {
-  const char* why = strerror(errno);
-  char text[256] = "talk: ";
-  strncat(text, what, 100);
-  strcat(text, ": ");
-  strncat(text, why, 100);
-  strcat(text, "\n");
-  if (write(2, text, strlen(text)) < 0) _exit(2);
-  _exit(1);
-}
 
 // Shared, so that the receiver's counts reach the sender.
 static void* shared_memory(size_t size) {
@@ -163,17 +153,6 @@ static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static char* put_line(char* at, const char* name, uint64_t value) {
-  char digits[24];
-  char* first = digits + sizeof digits - 1;
-  *first = '\0';
-  do {
-    *--first = (char)('0' + value % 10);
-    value /= 10;
-  } while (value);
-  return stpcpy(stpcpy(stpcpy(stpcpy(at, name), " "), first), "\n");
 }
 
 static void report(const struct Counts counts[2], uint64_t ns) {

@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
+
 enum { kMaxSizes = 32, kMaxThreads = 64, kMaxProcesses = 64, kMaxRead = 1 << 20 };
 
 // The counted calls, in the order in which they are printed.
@@ -79,17 +81,6 @@ struct Tally {
   uint64_t calls[kCalls];
   uint64_t rounds, reads_timed, ns_in_reads;
 };
-
-static _Noreturn void fail(const char* what) {
-  const char* why = strerror(errno);
-  char text[256] = "workload: ";
-  strncat(text, what, 100);
-  strcat(text, ": ");
-  strncat(text, why, 100);
-  strcat(text, "\n");
-  syscall(SYS_write, 2, text, strlen(text));
-  _exit(1);
-}
 
 static long counted(struct Tally* tally, enum Call call, long a, long b, long c, long d) {
   tally->calls[call]++;
@@ -281,21 +272,6 @@ static void start_clock(void) {
   if (options.seconds == 0) return;
   sigaction(SIGALRM, &action, NULL);
   setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-static char* put_text(char* at, const char* text) {
-  return stpcpy(at, text);
-}
-
-static char* put_line(char* at, const char* name, uint64_t value) {
-  char digits[24];
-  char* first = digits + sizeof digits - 1;
-  *first = '\0';
-  do {
-    *--first = (char)('0' + value % 10);
-    value /= 10;
-  } while (value);
-  return put_text(put_text(put_text(put_text(at, name), " "), first), "\n");
 }
 
 static void report(void) {
