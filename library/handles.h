@@ -83,8 +83,8 @@ class Call {
   EndOrderScope order_;
 };
 
-/// The process that made a handle. One that it has forked has neither the handle's threads nor its
-/// guard: what it owns stays there until that process ends.
+/// The process that made a handle. A process that it forks has a copy of the handle, but neither its
+/// threads nor its guard, so it must not end what the handle is for.
 class MadeBy {
  public:
   bool is_here() const { return process_ == ::getpid(); }

@@ -20,8 +20,8 @@ namespace ringside::cli {
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
-  /// Before record(), of one that could be told without a tree, which takes several times as long
-  /// to make. False: it has to be one.
+  /// Takes in a record without its tree, which takes several times as long to make. False: it was
+  /// not taken, and record() has to be called with the tree.
   virtual bool plain_record(const PlainRecord& /*record*/) { return false; }
   virtual void record(Tree&& tree) = 0;
   /// Closes the document, also one without records. Returns lines for the user on what it lacks.

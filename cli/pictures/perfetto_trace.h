@@ -5,10 +5,10 @@
 // Slices. A firing at a beginning waits for its end on the same thread, and both are written then.
 // So the file is not in the order of time; its readers sort it. Ends without a beginning and
 // beginnings without an end become instants, so slices always nest: two on a thread are apart, or
-// one is inside the other. Requests to devices begin and end on different threads, and overlap: the
-// first number that both firings record tells which they are, and they have tracks of their own. No
-// two events of a track that may have slices have the same time, because a sort by time would not
-// know their order.
+// one is inside the other. Requests to devices begin and end on different threads, and overlap. So
+// they have tracks of their own, and the first number that both firings record tells the request.
+// No two events of a track that may have slices have the same time, because a sort by time would
+// not know their order.
 // Does not: know records or files, or how the file is encoded (perfetto_file.h).
 #pragma once
 

@@ -48,7 +48,7 @@ class Picture {
 
   /// Takes in one record. Invalid: it does not have the schema's shape.
   virtual Result<void> add(const Tree& record) = 0;
-  /// The same of one without a tree. False: this picture takes trees, or cannot take it.
+  /// Takes in one record without its tree. False: it was not taken, and add() needs the tree.
   virtual bool add_plain(const PlainRecord& /*record*/) { return false; }
 
   struct Drawn {

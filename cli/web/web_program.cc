@@ -161,7 +161,7 @@ void WebProgram::take_message(std::string_view line) {
   page_->add(text_event("message", number_, line), true);
 }
 
-/// Of its own, which may be one for each firing.
+/// A line that the program writes to stderr: there may be one for each firing.
 void WebProgram::take_stderr(std::string_view line, Pace& pace) {
   const bool shown = pace.allows(line.size()) && page_->add(text_event("message", number_, line));
   if (!shown && messages_left_out_++ == 0)

@@ -203,7 +203,7 @@ std::optional<FileWatch::Touched> FileWatch::touched_by(const vmm::Trap& trap,
   return is_read ? read_from(trap, reader) : spliced(trap, reader);
 }
 
-/// Whatever is done, until `stands` says that nothing stands there any more.
+/// Takes out in pauses, until `stands` says that nothing stands there any more.
 template <class Stands, class TakeOut>
 void FileWatch::until_gone(Stands stands, TakeOut take_out) {
   const vmm::HeldVcpu held;

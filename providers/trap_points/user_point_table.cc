@@ -723,7 +723,8 @@ bool UserPointTable::stands_in(GuestVirt inode, std::uint64_t begin, std::uint64
   return semaphores_.stands_in(inode, round_down(begin, kTextPage), end);
 }
 
-/// Until `away` is over, those in pages with these bytes, and the semaphores.
+/// Restores the trap points in pages with these bytes and lowers the semaphores there, until `away`
+/// is over.
 Result<UserPointTable::PutAway> UserPointTable::put_away(vmm::PausedMachine& machine,
                                                          GuestVirt inode, File& file,
                                                          std::uint64_t begin, std::uint64_t end,

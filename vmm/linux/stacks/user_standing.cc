@@ -214,7 +214,7 @@ struct UserStanding::Look {
     }
   }
 
-  /// Whether a page that is not there lies elsewhere: its entry tells where.
+  /// Of a page that is not in memory: whether it is swapped out. Then its entry tells where it is.
   bool is_swapped_out(const vmm::PageTable& table, GuestVirt at) const {
     const auto entry = vmm::entry_address(memory, table, at, 1);
     std::uint64_t value = 0;
@@ -237,7 +237,7 @@ struct UserStanding::Look {
     }
   }
 
-  /// How far it is from a page that is not in memory to one that may be.
+  /// The bytes from an address whose page is not in memory to the next page that may be.
   std::uint64_t gap_at(const vmm::PageTable& table, GuestVirt at) const {
     const auto entry = vmm::entry_address(memory, table, at, 1);
     if (!entry) return arch::kLargePageSize - at.raw() % arch::kLargePageSize;

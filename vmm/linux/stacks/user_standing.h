@@ -67,9 +67,9 @@ class UserStanding {
     };
     std::set<Place> ranges;                          // that were looked for
     std::unordered_map<GuestVirt, Sleeper> threads;  // by task_struct
-    /// Where ranges would be mapped, by how the process (mm_struct) has mapped other bytes of the
-    /// file, but something else is: it may have moved its text to memory of its own, with all that
-    /// stood there.
+    /// By process (mm_struct): where a range should be mapped, since other bytes of the file are at
+    /// the same distance, but the file is not there. The process may have moved its text to memory
+    /// of its own, with the trap points in it.
     std::vector<std::pair<GuestVirt, Area>> moved;
 
     bool cover(std::span<const FileRange> asked) const;
@@ -82,7 +82,7 @@ class UserStanding {
                                  std::span<const FileRange> ranges, const Sleepers& sleepers) const;
 
   /// Where the first byte of a range is in the memory of a process that may have changed pages of
-  /// the file, so may have its own copy. That of a `moved` area may be anything.
+  /// the file, so may have its own copy. In a `moved` area, anything may be there.
   struct Copy {
     std::size_t range = 0;
     GuestPhys at;
